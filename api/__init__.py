@@ -1,0 +1,1 @@
+"""The REST API: wire types, mappings, endpoints; no decision is made here."""

@@ -1,0 +1,1 @@
+"""What a training script may import: progress, checkpoint notice, graceful stop."""

@@ -1,0 +1,1 @@
+"""One folder per outside system; each implements ports and knows no other adapter."""

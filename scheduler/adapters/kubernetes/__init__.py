@@ -1,0 +1,1 @@
+"""Gangs as pods on a Kubernetes cluster."""

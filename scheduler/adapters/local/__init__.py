@@ -1,0 +1,1 @@
+"""Gangs as processes on this machine: the embedded default."""

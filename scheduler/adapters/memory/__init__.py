@@ -1,0 +1,1 @@
+"""Store and cluster in memory, for the simulator and for tests."""

@@ -1,0 +1,1 @@
+"""Decisions: pure functions from a Snapshot to a Plan; no clock, no I/O, no chance."""

@@ -1,0 +1,1 @@
+"""Pure network model: collective costs, link sharing, iteration time, sensitivity to placement."""

@@ -1,0 +1,1 @@
+"""Scheduling policies, one module each: order, accept or wait, victims. Pure."""

@@ -1,0 +1,1 @@
+"""One parser per trace format; units stated, nothing dropped silently."""

@@ -1,0 +1,1 @@
+"""Readable claims about the product, kind by kind."""
