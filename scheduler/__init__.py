@@ -1,1 +1,1 @@
-"""The core and its shell: domain words, network model, engine, policies, ports, control loop, adapters."""
+"""The core and its shell: domain, network model, engine, policies, ports, control, adapters."""

@@ -1,1 +1,1 @@
-"""`dallyd`: the composition root and the drivers that wait; the only package that knows every adapter."""
+"""`dallyd`: the composition root and the drivers; the only package that knows every adapter."""

@@ -1,1 +1,1 @@
-"""`dally-sim`: the same control loop, policies and network model behind a simulated clock and cluster."""
+"""`dally-sim`: the same loop, policies and network model behind a simulated clock and cluster."""

@@ -1,0 +1,1 @@
+"""create_app(deps): the FastAPI application; no import-time side effects."""

@@ -1,0 +1,1 @@
+"""Domain error -> HTTP status and problem body; nowhere else."""

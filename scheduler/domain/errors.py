@@ -1,0 +1,147 @@
+"""The error tree. Each leaf has a stable `code` and its facts as attributes.
+
+* SchedulerError
+  + InvalidSpecError           a job file breaks a rule; carries every problem with its JSON pointer
+  + NotFoundError              no such job, queue, node, project or attempt
+  + NameTakenError             a job of that name exists in the project
+  + ConflictError              the object has changed since it was read
+  + InvalidTransitionError     a job or attempt was moved along an arrow that does not exist
+  + NotSupportedYetError       the feature is known and has not landed
+  + StaleEpochError            a write by a leader that has been deposed
+  + IdempotencyMismatchError   an idempotency key came back with another body
+  + AlreadyServingError        another server holds the data folder or the leadership
+  + StoreUnavailableError      the database does not answer or refuses writes; try again
+  + ClusterUnavailableError    the cluster does not answer; the loop tries again
+  + BrokenPlanError            a plan breaks a promise: a bug of ours
+"""
+
+from dataclasses import dataclass
+
+from scheduler.domain.ids import Epoch, JobId
+
+
+class SchedulerError(Exception):
+    """Root of all errors this product raises on purpose."""
+
+    code = "SchedulerError"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecProblem:
+    """One broken rule of a job file."""
+
+    pointer: str
+    """JSON pointer (RFC 6901) of the offending value; the empty string is the whole document."""
+    reason: str
+    """CamelCase code of the rule, e.g. `UnknownField`."""
+    detail: str
+    """What is wrong and how to mend it, in one sentence."""
+
+
+class InvalidSpecError(SchedulerError):
+    """A job file breaks one or more rules; all of them are listed."""
+
+    code = "InvalidSpec"
+
+    def __init__(self, problems: tuple[SpecProblem, ...]) -> None:
+        super().__init__("; ".join(f"{p.pointer}: {p.detail}" for p in problems))
+        self.problems = problems
+
+
+class NotFoundError(SchedulerError):
+    """The named object does not exist (or may not be seen by the caller)."""
+
+    code = "NotFound"
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"no {kind} named {name!r}")
+        self.kind = kind
+        self.name = name
+
+
+class NameTakenError(SchedulerError):
+    """A job of that name exists in its project and is not deleted."""
+
+    code = "AlreadyExists"
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"a {kind} named {name!r} exists")
+        self.kind = kind
+        self.name = name
+
+
+class ConflictError(SchedulerError):
+    """The object has another revision than the writer expected."""
+
+    code = "Conflict"
+
+    def __init__(self, kind: str, name: str, *, expected: int, found: int | None) -> None:
+        super().__init__(f"{kind} {name!r} has revision {found}, not {expected}")
+        self.kind = kind
+        self.name = name
+        self.expected = expected
+        self.found = found
+
+
+class InvalidTransitionError(SchedulerError):
+    """A job or an attempt was moved along an arrow that its table does not have."""
+
+    code = "InvalidTransition"
+
+    def __init__(self, job_id: JobId, origin: str, target: str) -> None:
+        super().__init__(f"{job_id}: no arrow from {origin} to {target}")
+        self.job_id = job_id
+        self.origin = origin
+        self.target = target
+
+
+class NotSupportedYetError(SchedulerError):
+    """A known feature that has not landed."""
+
+    code = "NotSupportedYet"
+
+    def __init__(self, feature: str, *, version: str) -> None:
+        super().__init__(f"{feature} is not supported yet; it comes with version {version}")
+        self.feature = feature
+        self.version = version
+
+
+class StaleEpochError(SchedulerError):
+    """The writer's leadership term is over; nothing of its unit was written."""
+
+    code = "StaleEpoch"
+
+    def __init__(self, *, mine: Epoch, current: Epoch) -> None:
+        super().__init__(f"epoch {mine} is over; the store is at {current}")
+        self.mine = mine
+        self.current = current
+
+
+class IdempotencyMismatchError(SchedulerError):
+    """An idempotency key was used before with another body."""
+
+    code = "IdempotencyKeyReused"
+
+
+class AlreadyServingError(SchedulerError):
+    """Another process serves from the same data folder or holds the leadership."""
+
+    code = "AlreadyServing"
+
+
+class StoreUnavailableError(SchedulerError):
+    """The database does not answer or can not write; nothing was acknowledged."""
+
+    code = "StoreUnavailable"
+
+
+class ClusterUnavailableError(SchedulerError):
+    """The cluster does not answer; running gangs are untouched and the loop tries again."""
+
+    code = "ClusterUnavailable"
+
+
+class BrokenPlanError(SchedulerError):
+    """A plan breaks one of its promises; it is not applied."""
+
+    code = "BrokenPlan"

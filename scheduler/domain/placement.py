@@ -1,0 +1,120 @@
+"""Where a gang goes, and the typed reasons why it goes nowhere yet."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from scheduler.domain.ids import LevelName, NodeName, PoolName, RoleName
+from scheduler.domain.instants import Duration, Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """Workers of one role on one node."""
+
+    role: RoleName
+    node: NodeName
+    workers: int
+
+    def __post_init__(self) -> None:
+        assert self.workers >= 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Workers per (role, node) for one whole gang, in rank order: by role, then by topology."""
+
+    assignments: tuple[Assignment, ...]
+    tier: int
+    """Index of the closest level that holds the whole gang; 0 is `node`, 1 the first configured."""
+    tier_name: LevelName
+
+    def node_of_ranks(self) -> Iterator[tuple[RoleName, NodeName]]:
+        """Role and node of rank 0, 1, 2, ..."""
+        for assignment in self.assignments:
+            for _ in range(assignment.workers):
+                yield assignment.role, assignment.node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TooFewGpus:
+    """No topology domain holds the gang right now; it may later."""
+
+    level: LevelName
+    """Level at which the gang was looked for (its widest acceptable one)."""
+    workers_wanted: int
+    workers_fit_max: int
+    """Most workers that fit in one domain of that level now."""
+    workers_fit_by_level: Mapping[LevelName, int] = field(default_factory=dict)
+    nodes: int
+    """Nodes looked at; the counts below add up to it."""
+    nodes_by_reason: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeverFits:
+    """The empty cluster could not hold the gang: waiting can not help."""
+
+    level: LevelName
+    workers_wanted: int
+    workers_fit_max: int
+    nodes: int
+    nodes_by_reason: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackingOff:
+    """The job failed and waits before its next attempt."""
+
+    until: Instant
+    restarts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BehindHead:
+    """A strict policy starts nothing past a job ahead that waits for GPUs."""
+
+    jobs_ahead: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingForCloserTier:
+    """An offer was declined: the job waits for a closer tier until its timer expires."""
+
+    level: LevelName
+    """The level it waits for."""
+    until: Instant
+    timer: Duration
+    timer_samples: int
+    """Past waits the timer was learned from; 0 when it is the value of waiting alone."""
+    offered_level: LevelName
+    gpus_free_at_offer: int
+    domains_at_offer: int
+    step_slowdown: float
+    """Predicted step time of the offer divided by that at the level it waits for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldForLargeGang:
+    """The domain that would fit is kept free for a large gang that has waited long."""
+
+    level: LevelName
+    domain: str
+    holder: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolMissing:
+    """No node belongs to the pool the job names."""
+
+    pool: PoolName
+
+
+Blocked = (
+    TooFewGpus
+    | NeverFits
+    | BackingOff
+    | BehindHead
+    | WaitingForCloserTier
+    | HeldForLargeGang
+    | PoolMissing
+)

@@ -1,0 +1,43 @@
+"""Plan: what to start, what to stop, and why the rest waits."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scheduler.domain.ids import JobId, Sequence
+from scheduler.domain.instants import Instant
+from scheduler.domain.job import StopCause
+from scheduler.domain.placement import Blocked, Placement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Start the next attempt of a pending job here."""
+
+    job_id: JobId
+    revision: int
+    """Revision of the job in the snapshot; the claim fails if it has changed."""
+    placement: Placement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Stop a running gang for another's sake or its own."""
+
+    job_id: JobId
+    revision: int
+    cause: StopCause
+    beneficiary: JobId | None = None
+    """The job that gets the GPUs; they are promised to it from the same transaction on."""
+    promised: Placement | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The answer to one Snapshot. Every pending job is in exactly one of `start` and `blocked`."""
+
+    made_on: Sequence
+    start: tuple[Start, ...] = ()
+    stop: tuple[Stop, ...] = ()
+    blocked: Mapping[JobId, Blocked] = field(default_factory=dict)
+    next_wakeup: Instant | None = None
+    """When this answer may change although nothing else happens."""

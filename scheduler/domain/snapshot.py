@@ -1,0 +1,35 @@
+"""Snapshot: one immutable view of everything a decision may look at."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scheduler.domain.ids import QueueName, Sequence
+from scheduler.domain.instants import Instant
+from scheduler.domain.job import Attempt, Job
+from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.queue import Queue
+from scheduler.domain.topology import Level, Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningGang:
+    """A job that holds GPUs, with the attempt that holds them."""
+
+    job: Job
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What `decide` sees. Order of the tuples carries no meaning."""
+
+    version: Sequence
+    now: Instant
+    levels: tuple[Level, ...]
+    """Configured levels above `node`, closest first."""
+    nodes: tuple[Node, ...]
+    pending: tuple[Job, ...]
+    holding: tuple[RunningGang, ...]
+    """Gangs whose reservations are not freed yet: starting, running and stopping ones."""
+    queues: Mapping[QueueName, Queue] = field(default_factory=dict)
+    knobs: PolicyKnobs = PolicyKnobs()

@@ -1,0 +1,151 @@
+"""The store: where jobs, attempts, reservations, nodes and events live. A write is one unit."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from scheduler.domain.event import Event
+from scheduler.domain.ids import JobId, JobName, ProjectName, QueueName, Sequence
+from scheduler.domain.job import Attempt, Job, JobPhase
+from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.progress import Progress
+from scheduler.domain.queue import Project, Queue
+from scheduler.domain.reservation import AttemptKey, Reservation
+from scheduler.domain.topology import Level, Node
+from scheduler.ports.unit import Answer, RecordCycle, Unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobQuery:
+    """Which jobs to list, newest submission last; order is (submitted_at, id)."""
+
+    projects: tuple[ProjectName, ...] | None = None
+    """None for all."""
+    queue: QueueName | None = None
+    phases: tuple[JobPhase, ...] = ()
+    """Empty for all."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """Equalities that must all hold."""
+    limit: int = 100
+    after: tuple[int, JobId] | None = None
+    """(submitted_at, id) of the last job of the page before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPage:
+    """One page of a list."""
+
+    jobs: tuple[Job, ...]
+    remaining: int
+    """Jobs after this page."""
+    sequence: Sequence
+    """The store's sequence the page was read at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveState:
+    """Jobs that are not terminal, with their attempts that have not ended and their reservations.
+
+    As a change set (`after` given): every job written since then, terminal and deleted ones too, so
+    that a reader who applies it to what it had holds the same as a full read.
+    """
+
+    sequence: Sequence
+    jobs: tuple[Job, ...]
+    attempts: tuple[Attempt, ...]
+    """The attempts of `jobs` that are not Ended."""
+    reservations: tuple[Reservation, ...]
+    """All reservations of `jobs`."""
+    deleted: tuple[JobId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventQuery:
+    """Which events to list, oldest first, by sequence."""
+
+    projects: tuple[ProjectName, ...] | None = None
+    job_id: JobId | None = None
+    after: Sequence | None = None
+    limit: int = 500
+
+
+class JobStore(Protocol):
+    """Durable state. All methods may be called from several threads.
+
+    Every method raises StoreUnavailableError when the database does not answer.
+    """
+
+    def write(self, unit: Unit) -> Sequence:
+        """Write a unit; when it returns, the unit is on disk. Returns the unit's sequence.
+
+        Raises what the unit's changes say (NameTakenError, ConflictError, NotFoundError) and
+        StaleEpochError; then nothing of it was written.
+        """
+        ...
+
+    def job(self, project: ProjectName, name: JobName) -> Job:
+        """The job of that name that is not deleted. Raises NotFoundError."""
+        ...
+
+    def job_by_id(self, job_id: JobId) -> Job:
+        """The job. Raises NotFoundError."""
+        ...
+
+    def job_source(self, job_id: JobId) -> str:
+        """The job file it was made from. Raises NotFoundError."""
+        ...
+
+    def jobs(self, query: JobQuery) -> JobPage:
+        """One page of jobs."""
+        ...
+
+    def live(self, after: Sequence | None = None) -> LiveState:
+        """The live state, whole or as changes since `after`."""
+        ...
+
+    def attempts(self, job_id: JobId) -> tuple[Attempt, ...]:
+        """All attempts of a job, oldest first."""
+        ...
+
+    def reservations(self) -> tuple[Reservation, ...]:
+        """Every reservation there is."""
+        ...
+
+    def progress(self, job_id: JobId) -> tuple[tuple[AttemptKey, Progress], ...]:
+        """All step reports of a job, oldest first."""
+        ...
+
+    def events(self, query: EventQuery) -> tuple[Event, ...]:
+        """Events."""
+        ...
+
+    def answer(self, job_id: JobId) -> Answer | None:
+        """Why the job waits, as last said; None if no cycle has looked at it."""
+        ...
+
+    def last_cycle(self) -> RecordCycle | None:
+        """The last decision cycle; None before the first."""
+        ...
+
+    def topology(self) -> tuple[tuple[Level, ...], tuple[Node, ...]]:
+        """Levels (closest first) and nodes as last observed."""
+        ...
+
+    def projects(self) -> tuple[Project, ...]:
+        """All projects, by name."""
+        ...
+
+    def queues(self) -> tuple[Queue, ...]:
+        """All queues, by name."""
+        ...
+
+    def knobs(self) -> PolicyKnobs:
+        """The cluster's policy knobs."""
+        ...
+
+    def sequence(self) -> Sequence:
+        """The sequence of the last unit written."""
+        ...
+
+    def check(self) -> None:
+        """Raise StoreUnavailableError unless the store can read and write with the right schema."""
+        ...

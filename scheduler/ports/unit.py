@@ -1,0 +1,218 @@
+"""A unit of work: changes and events that are written together or not at all."""
+
+from dataclasses import dataclass, field
+
+from scheduler.domain.event import Event
+from scheduler.domain.ids import Epoch, JobId, ProjectName
+from scheduler.domain.instants import Instant
+from scheduler.domain.job import Attempt, Job
+from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.placement import Blocked
+from scheduler.domain.progress import Progress
+from scheduler.domain.queue import Project, Queue
+from scheduler.domain.reservation import AttemptKey, Reservation
+from scheduler.domain.topology import Level, Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsertJob:
+    """A new job. NameTakenError if its name is used in its project by a job not deleted."""
+
+    job: Job
+    source: str = ""
+    """The job file as the user wrote it (canonical JSON), shown by `get -o yaml`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveJob:
+    """A changed job. ConflictError unless the stored revision is `expected_revision`.
+
+    The stored revision becomes `expected_revision + 1`, whatever `job.revision` says.
+    """
+
+    job: Job
+    expected_revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteJob:
+    """Removes a terminal job with its attempts, events, answers and progress, freeing its name."""
+
+    job_id: JobId
+    expected_revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveAttempt:
+    """An attempt, new or changed (by key)."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserve:
+    """New reservations of one attempt."""
+
+    reservations: tuple[Reservation, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreeReservations:
+    """Ends the reservations of these ranks of an attempt; of all its ranks when `ranks` is None."""
+
+    attempt: AttemptKey
+    ranks: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveNodes:
+    """The nodes and levels as observed; nodes not named are removed."""
+
+    levels: tuple[Level, ...]
+    nodes: tuple[Node, ...]
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Why a pending job waits, as of one cycle."""
+
+    job_id: JobId
+    blocked: Blocked
+    at: Instant
+    """When a cycle first gave this answer."""
+    position: int
+    """Place in its queue, counted from 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveAnswers:
+    """Answers that are new or changed; each replaces the job's former one."""
+
+    answers: tuple[Answer, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordCycle:
+    """When the last decision cycle ended: how fresh every answer is."""
+
+    cycle: int
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordProgress:
+    """A report of rank 0; written by the API, not by the leader."""
+
+    attempt: AttemptKey
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveProject:
+    """A project, new or changed."""
+
+    project: Project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveQueue:
+    """A queue, new or changed."""
+
+    queue: Queue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveKnobs:
+    """The cluster's policy knobs."""
+
+    knobs: PolicyKnobs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """An API token; only the hash of its secret is kept."""
+
+    id: str
+    name: str
+    """Who it stands for."""
+    secret_sha256: str
+    is_admin: bool = False
+    projects: tuple[ProjectName, ...] = ()
+    """Projects it may act in; an admin may in all."""
+    created_at: Instant
+    expires_at: Instant | None = None
+    is_revoked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveToken:
+    """A token, new or changed."""
+
+    token: Token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RememberReply:
+    """The reply given under an idempotency key.
+
+    Written in one unit with the job it made. ConflictError of kind "idempotency key" if it exists.
+    """
+
+    principal: str
+    route: str
+    key: str
+    body_sha256: str
+    status: int
+    reply: str
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRow:
+    """Who did what through which token; append-only."""
+
+    at: Instant
+    principal: str
+    verb: str
+    target: str
+    outcome: int
+    """HTTP status."""
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordAudit:
+    """One more audit row."""
+
+    row: AuditRow
+
+
+Change = (
+    InsertJob
+    | SaveJob
+    | DeleteJob
+    | SaveAttempt
+    | Reserve
+    | FreeReservations
+    | SaveNodes
+    | SaveAnswers
+    | RecordCycle
+    | RecordProgress
+    | SaveProject
+    | SaveQueue
+    | SaveKnobs
+    | SaveToken
+    | RememberReply
+    | RecordAudit
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """What is written together or not at all, in order."""
+
+    changes: tuple[Change, ...]
+    events: tuple[Event, ...] = ()
+    epoch: Epoch | None = field(default=None)
+    """For the leader's writes: StaleEpochError unless it is the store's current epoch."""

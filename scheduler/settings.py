@@ -1,0 +1,1 @@
+"""Environment and file -> Settings; read once."""
