@@ -52,17 +52,24 @@ class WorkerReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterView:
-    """One consistent look at the cluster."""
+    """One consistent look at the cluster.
+
+    As a change set (`after` given): `workers` need only hold the reports of attempts that have
+    changed since then, each such attempt with all its ranks. It may hold more, never less.
+    """
 
     levels: tuple[Level, ...]
     """Levels above `node`, closest first."""
     nodes: tuple[Node, ...]
+    """All nodes, always; the very same tuple while nothing about them has changed."""
     workers: tuple[WorkerReport, ...]
     """Every worker of ours that exists, ended or refused and is not forgotten."""
     is_reachable: bool = True
     """False while the cluster does not answer: then nodes and workers are the last known ones."""
     attempts_complete: frozenset[AttemptKey] = field(default_factory=frozenset)
     """Attempts whose ranks missing in `workers` are known not to exist: the list was complete."""
+    sequence: int = 0
+    """To be named in the next `observe`; larger is later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +91,11 @@ class GangOrder:
 class Cluster(Protocol):
     """Where gangs run."""
 
-    def observe(self) -> ClusterView:
-        """The present view; cheap, never blocks on the network."""
+    def observe(self, after: int | None = None) -> ClusterView:
+        """The present view, whole or as changes since a view of that sequence.
+
+        Cheap, never blocks on the network. An adapter may answer with a whole view at any time.
+        """
         ...
 
     def prepare(self, order: GangOrder) -> None:
