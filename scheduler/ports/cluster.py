@@ -68,6 +68,9 @@ class ClusterView:
     """False while the cluster does not answer: then nodes and workers are the last known ones."""
     attempts_complete: frozenset[AttemptKey] = field(default_factory=frozenset)
     """Attempts whose ranks missing in `workers` are known not to exist: the list was complete."""
+    is_complete: bool = False
+    """The list is complete for all attempts: one without a worker in `workers` has none, unless it
+    is just being made. So a gang that was Prepared once and is not listed is lost."""
     sequence: int = 0
     """To be named in the next `observe`; larger is later."""
 
@@ -103,7 +106,10 @@ class Cluster(Protocol):
         ...
 
     def release(self, attempt: AttemptKey) -> None:
-        """Let the made workers run."""
+        """Let the workers run as soon as every one is made.
+
+        If one of them is refused, gone or stopped before that, none ever runs.
+        """
         ...
 
     def stop(self, attempt: AttemptKey, *, kill_at: Instant) -> None:
@@ -115,5 +121,8 @@ class Cluster(Protocol):
         ...
 
     def forget(self, attempt: AttemptKey) -> None:
-        """The attempt is over and stored; its workers need not be reported any more."""
+        """The attempt is over and stored; its workers need not be reported any more.
+
+        Its logs stay readable, and preparing it again makes nothing.
+        """
         ...
