@@ -295,7 +295,9 @@ class Job:
     restarts_user: int = 0
     """Restarts after failures of the user's program; bounded by the failure policy."""
     restarts_infra: int = 0
-    """Restarts after failures of the cluster; bounded by a setting."""
+    """Restarts after failures of the cluster since the last healthy run; bounded by a knob."""
+    failures_in_row: int = 0
+    """Failures of any kind since the last healthy run; the back-off doubles with each."""
     first_started_at: Instant | None = None
     ended_at: Instant | None = None
     revision: int = 0
@@ -349,6 +351,7 @@ class Attempt:
     kill_at: Instant | None = None
     """When the grace ends and the workers are killed."""
     outcome: Outcome | None = None
+    """The verdict: set as soon as it is known (often while Stopping), final once Ended."""
     message: str = ""
     worker_ends: tuple[WorkerEnd, ...] = ()
     ended_at: Instant | None = None

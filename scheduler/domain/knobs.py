@@ -18,3 +18,6 @@ class PolicyKnobs:
     healthy_after: Duration = seconds(600)
     """A run of this length resets the back-off."""
     restarts_infra_max: int = 10
+    """Restarts after failures of the cluster without a healthy run between them."""
+    node_lost_after: Duration = seconds(300)
+    """A node that is unready for so long has lost its workers: their gangs restart elsewhere."""

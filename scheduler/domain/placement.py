@@ -109,6 +109,13 @@ class PoolMissing:
     pool: PoolName
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterUnreachable:
+    """The cluster does not answer: nothing is started until it does, and nothing is stopped."""
+
+    since: Instant
+
+
 Blocked = (
     TooFewGpus
     | NeverFits
@@ -117,4 +124,5 @@ Blocked = (
     | WaitingForCloserTier
     | HeldForLargeGang
     | PoolMissing
+    | ClusterUnreachable
 )

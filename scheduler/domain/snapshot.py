@@ -8,6 +8,7 @@ from scheduler.domain.instants import Instant
 from scheduler.domain.job import Attempt, Job
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.queue import Queue
+from scheduler.domain.reservation import Reservation
 from scheduler.domain.topology import Level, Node
 
 
@@ -17,6 +18,8 @@ class RunningGang:
 
     job: Job
     attempt: Attempt
+    reservations: tuple[Reservation, ...]
+    """What it still holds, in rank order: ranks that have ended hold nothing any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
