@@ -69,8 +69,8 @@ class ClusterView:
     attempts_complete: frozenset[AttemptKey] = field(default_factory=frozenset)
     """Attempts whose ranks missing in `workers` are known not to exist: the list was complete."""
     is_complete: bool = False
-    """The list is complete for all attempts: one without a worker in `workers` has none, unless it
-    is just being made. So a gang that was Prepared once and is not listed is lost."""
+    """The list is complete for all attempts: one without a worker in a whole view has none, unless
+    it is just being made. So a gang that was Prepared once and is not listed is lost."""
     sequence: int = 0
     """To be named in the next `observe`; larger is later."""
 

@@ -2,17 +2,20 @@
 
 It has no thread and no time of its own: the same calls at the same instants give the same views.
 A script says what each worker does; a test may also push a worker, a node or the connection.
+An agenda of the gangs' next changes keeps a look at it as cheap as what has changed.
 """
 
+import heapq
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from scheduler.adapters.memory.gangs import ScriptedGang
 from scheduler.adapters.memory.workers import ScriptedWorker, WorkerScript
 from scheduler.domain.errors import NotFoundError
 from scheduler.domain.ids import NodeName, Rank
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Outcome
-from scheduler.domain.reservation import AttemptKey
+from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.domain.topology import Level, Node
 from scheduler.ports.clock import Clock
 from scheduler.ports.cluster import ClusterView, GangOrder
@@ -44,25 +47,29 @@ class MemoryCluster:
         """Every gang that was made, in order; one asked for twice is here once."""
         self._clock = clock
         self._nodes = {node.name: node for node in nodes}
+        self._nodes_seen = self._sorted_nodes()
         self._levels = levels
-        self._gangs: dict[AttemptKey, list[ScriptedWorker]] = {}
-        self._forgotten: dict[AttemptKey, list[ScriptedWorker]] = {}
+        self._gangs: dict[AttemptKey, ScriptedGang] = {}
+        self._forgotten: dict[AttemptKey, ScriptedGang] = {}
         """Kept for their logs, and so that a forgotten gang is never made again."""
-        self._to_release: dict[AttemptKey, Instant] = {}
-        """When the release was asked for, of gangs that are not released yet."""
+        self._agenda: list[tuple[Instant, AttemptKey]] = []
+        """A heap of next changes; an entry may be out of date, but none is missing."""
+        self._sequence = 0
+        self._changed: dict[AttemptKey, int] = {}
+        """Sequence of each gang's last change, latest last."""
         self._waiting_calls: list[Callable[[], None]] | None = None
         """Calls noted while the connection is cut; None while it stands."""
         self._last_view: ClusterView | None = None
 
     # Cluster
 
-    def observe(self) -> ClusterView:
-        """The view at the clock's present."""
+    def observe(self, after: int | None = None) -> ClusterView:
+        """The view at the clock's present, whole or as changes."""
         if self._waiting_calls is not None:
             assert self._last_view is not None
             return replace(self._last_view, is_reachable=False)
         self._settle()
-        return self._view()
+        return self._view(after)
 
     def prepare(self, order: GangOrder) -> None:
         """Make the gang's workers as the script says."""
@@ -70,7 +77,7 @@ class MemoryCluster:
 
     def release(self, attempt: AttemptKey) -> None:
         """Let the gang run once all its workers are made."""
-        self._call(lambda: self._ask_release(attempt))
+        self._call(lambda: self._release(attempt))
 
     def stop(self, attempt: AttemptKey, *, kill_at: Instant) -> None:
         """Signal the workers now and kill those left at `kill_at`."""
@@ -102,20 +109,20 @@ class MemoryCluster:
     def next_change(self) -> Instant | None:
         """When the view changes next if nobody does anything; None for never."""
         self._settle()
-        now = self._clock.now()
-        changes = (worker.next_change_after(now) for worker in self._workers())
-        return min((at for at in changes if at is not None), default=None)
+        return self._agenda[0][0] if self._agenda else None
 
     def end_worker(self, attempt: AttemptKey, rank: int, *, exit_code: int) -> None:
         """The worker ends by itself, now."""
         self._settle()
         self._worker(attempt, Rank(rank)).end_at(self._clock.now(), exit_code=exit_code)
+        self._note_change(self._gangs[attempt])
 
     def lose_worker(self, attempt: AttemptKey, rank: int) -> None:
         """The worker vanishes without a report, now."""
         self._settle()
         worker = self._worker(attempt, Rank(rank))
         worker.vanish(self._clock.now(), Outcome.WORKER_LOST, "the worker is gone")
+        self._note_change(self._gangs[attempt])
 
     def write_log(self, attempt: AttemptKey, rank: int, data: bytes) -> None:
         """The worker writes to its log."""
@@ -125,26 +132,30 @@ class MemoryCluster:
         """The node dies with every worker on it."""
         self._settle()
         node = self._nodes[NodeName(name)]
-        self._nodes[node.name] = replace(node, is_ready=False, unready_reason="NodeLost")
+        self.set_node(replace(node, is_ready=False, unready_reason="NodeLost"))
         now = self._clock.now()
-        for worker in self._workers():
-            if worker.reservation.node == node.name and not worker.is_over_at(now):
-                worker.vanish(now, Outcome.NODE_LOST, f"node {name} is lost")
+        for gang in self._gangs.values():
+            for worker in gang.workers:
+                if worker.reservation.node == node.name and not worker.is_over_at(now):
+                    worker.vanish(now, Outcome.NODE_LOST, f"node {name} is lost")
+                    self._note_change(gang)
 
     def set_node(self, node: Node) -> None:
         """Add a node or change what is said of it; its workers are not touched."""
         self._nodes[node.name] = node
+        self._nodes_seen = self._sorted_nodes()
 
     def remove_node(self, name: str) -> None:
         """The node leaves the cluster with every worker on it."""
         self.lose_node(name)
         del self._nodes[NodeName(name)]
+        self._nodes_seen = self._sorted_nodes()
 
     def cut(self) -> None:
         """The cluster does not answer from now on; workers go on, calls wait."""
         if self._waiting_calls is None:
             self._settle()
-            self._last_view = self._view()
+            self._last_view = self._view(None)
             self._waiting_calls = []
 
     def mend(self) -> None:
@@ -157,24 +168,25 @@ class MemoryCluster:
         """Assert what must hold at every instant, however the cluster is driven."""
         self._settle()
         now = self._clock.now()
-        running_attempts: dict[str, AttemptKey] = {}
-        for attempt, workers in sorted(self._gangs.items()):
-            if not any(w.has_run_at(now) and not w.is_over_at(now) for w in workers):
-                continue
-            other = running_attempts.setdefault(attempt.job_id, attempt)
-            assert other == attempt, f"{other} and {attempt} run at once"
-        for name, node in sorted(self._nodes.items()):
-            held = sum(
-                worker.reservation.gpus
-                for worker in self._workers()
-                if worker.reservation.node == name and not worker.is_over_at(now)
-            )
-            assert not node.is_ready or held <= node.gpus, f"{name}: {held} of {node.gpus} GPUs"
+        running: dict[str, AttemptKey] = {}
+        held: dict[NodeName, int] = {}
+        for attempt, gang in sorted(self._gangs.items()):
+            if gang.runs_at(now):
+                other = running.setdefault(attempt.job_id, attempt)
+                assert other == attempt, f"{other} and {attempt} run at once"
+            for worker in gang.workers:
+                if not worker.is_over_at(now):
+                    node, gpus = worker.reservation.node, worker.reservation.gpus
+                    held[node] = held.get(node, 0) + gpus
+        for name, gpus in sorted(held.items()):
+            available = self._nodes[name].gpus
+            assert gpus <= available, f"{name}: {gpus} of {available} GPUs"
 
     # How
 
     def _call(self, call: Callable[[], None]) -> None:
         if self._waiting_calls is None:
+            self._settle()
             call()
         else:
             self._waiting_calls.append(call)
@@ -183,81 +195,86 @@ class MemoryCluster:
         if order.attempt in self._gangs or order.attempt in self._forgotten:
             return
         self.orders.append(order)
-        now = self._clock.now()
-        self._gangs[order.attempt] = [
-            self._new_worker(order, Rank(rank), now) for rank in range(len(order.reservations))
-        ]
+        workers = [self._new_worker(order, held) for held in order.reservations]
+        gang = ScriptedGang(attempt=order.attempt, workers=workers)
+        self._gangs[order.attempt] = gang
+        self._note_change(gang)
 
-    def _new_worker(self, order: GangOrder, rank: Rank, now: Instant) -> ScriptedWorker:
-        script = self.script(order, rank)
+    def _new_worker(self, order: GangOrder, reservation: Reservation) -> ScriptedWorker:
+        script = self.script(order, reservation.rank)
+        now = self._clock.now()
         worker = ScriptedWorker(
             attempt=order.attempt,
-            reservation=order.reservations[rank],
+            reservation=reservation,
             script=script,
             made_at=None if script.make_after is None else Instant(now + script.make_after),
         )
-        node = self._nodes.get(worker.reservation.node)
+        node = self._nodes.get(reservation.node)
         if node is None or not node.is_ready:
-            worker.vanish(now, Outcome.NODE_LOST, f"node {worker.reservation.node} is lost")
+            worker.vanish(now, Outcome.NODE_LOST, f"node {reservation.node} is lost")
         return worker
 
-    def _ask_release(self, attempt: AttemptKey) -> None:
-        workers = self._gangs.get(attempt, [])
-        if any(worker.started_at is not None or worker.end is not None for worker in workers):
-            return
-        self._to_release.setdefault(attempt, self._clock.now())
-        self._settle()
-
-    def _settle(self) -> None:
-        """Release the gangs that were asked to run, at the instant their last worker was made."""
-        now = self._clock.now()
-        for attempt, asked_at in sorted(self._to_release.items()):
-            workers = self._gangs.get(attempt, [])
-            made_at = [worker.made_at for worker in workers if worker.made_at is not None]
-            release_at = max([asked_at, *made_at])
-            if len(made_at) < len(workers) or release_at > now:
-                continue
-            del self._to_release[attempt]
-            if not any(worker.is_over_at(release_at) for worker in workers):
-                for worker in workers:
-                    worker.release(release_at)
+    def _release(self, attempt: AttemptKey) -> None:
+        if gang := self._gangs.get(attempt):
+            gang.ask_release(self._clock.now())
+            gang.settle(self._clock.now())
+            self._note_change(gang)
 
     def _stop(self, attempt: AttemptKey, kill_at: Instant) -> None:
-        self._settle()
-        self._to_release.pop(attempt, None)
-        now = self._clock.now()
-        for worker in self._gangs.get(attempt, ()):
-            if not worker.is_over_at(now):
-                worker.stop(now, kill_at)
+        if gang := self._gangs.get(attempt):
+            gang.stop(self._clock.now(), kill_at=kill_at)
+            self._note_change(gang)
 
     def _forget(self, attempt: AttemptKey) -> None:
-        now = self._clock.now()
-        workers = self._gangs.get(attempt, [])
-        assert all(worker.is_over_at(now) for worker in workers), f"{attempt} is not over"
-        if attempt in self._gangs:
-            self._forgotten[attempt] = self._gangs.pop(attempt)
+        gang = self._gangs.pop(attempt, None)
+        if gang is not None:
+            assert gang.is_over_at(self._clock.now()), f"{attempt} is not over"
+            self._changed.pop(attempt)
+            self._forgotten[attempt] = gang
 
-    def _view(self) -> ClusterView:
+    def _settle(self) -> None:
+        """Note what time has changed since the last look."""
         now = self._clock.now()
-        reports = (worker.report_at(now) for worker in self._workers())
+        while self._agenda and self._agenda[0][0] <= now:
+            _, attempt = heapq.heappop(self._agenda)
+            if gang := self._gangs.get(attempt):
+                gang.settle(now)
+                self._note_change(gang)
+
+    def _note_change(self, gang: ScriptedGang) -> None:
+        self._sequence += 1
+        self._changed.pop(gang.attempt, None)
+        self._changed[gang.attempt] = self._sequence
+        next_change = gang.next_change_after(self._clock.now())
+        if next_change is not None:
+            heapq.heappush(self._agenda, (next_change, gang.attempt))
+
+    def _view(self, after: int | None) -> ClusterView:
+        now = self._clock.now()
+        gangs = [self._gangs[attempt] for attempt in self._changed_after(after)]
         return ClusterView(
             levels=self._levels,
-            nodes=tuple(node for _, node in sorted(self._nodes.items())),
-            workers=tuple(report for report in reports if report is not None),
-            attempts_complete=frozenset(
-                attempt
-                for attempt, workers in self._gangs.items()
-                if all(worker.state_at(now) is not None for worker in workers)
-            ),
+            nodes=self._nodes_seen,
+            workers=tuple(report for gang in gangs for report in gang.reports_at(now)),
+            attempts_complete=frozenset(gang.attempt for gang in gangs if gang.is_made_at(now)),
             is_complete=True,
+            sequence=self._sequence,
         )
 
-    def _workers(self) -> list[ScriptedWorker]:
-        return [worker for _, workers in sorted(self._gangs.items()) for worker in workers]
+    def _changed_after(self, after: int | None) -> list[AttemptKey]:
+        changed: list[AttemptKey] = []
+        for attempt, sequence in reversed(self._changed.items()):
+            if after is not None and sequence <= after:
+                break
+            changed.append(attempt)
+        return sorted(changed)
+
+    def _sorted_nodes(self) -> tuple[Node, ...]:
+        return tuple(node for _, node in sorted(self._nodes.items()))
 
     def _worker(self, attempt: AttemptKey, rank: Rank) -> ScriptedWorker:
-        workers = self._gangs.get(attempt) or self._forgotten.get(attempt, [])
-        for worker in workers:
+        gang = self._gangs.get(attempt) or self._forgotten.get(attempt)
+        for worker in gang.workers if gang else ():
             if worker.rank == rank:
                 return worker
         raise NotFoundError("log", f"{attempt}/{rank}")

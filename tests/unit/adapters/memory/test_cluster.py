@@ -1,14 +1,18 @@
 """The fake cluster does what its script says, at the instant it says so, and nothing else."""
 
+import random
+from itertools import groupby
+
 import pytest
 
 from scheduler.adapters.memory.clock import ManualClock
 from scheduler.adapters.memory.cluster import MemoryCluster
 from scheduler.adapters.memory.workers import WorkerScript
 from scheduler.domain.ids import Rank
-from scheduler.domain.instants import Instant, seconds
+from scheduler.domain.instants import Instant, after, seconds
 from scheduler.domain.job import Outcome
-from scheduler.ports.cluster import GangOrder, WorkerState
+from scheduler.domain.reservation import AttemptKey
+from scheduler.ports.cluster import GangOrder, WorkerReport, WorkerState
 from tests.gangs import a_key, a_node, an_order, report_of
 
 KEY = a_key()
@@ -141,3 +145,53 @@ def test_the_check_finds_two_attempts_of_one_job_that_run_at_once() -> None:
         cluster.release(a_key(number=number))
     with pytest.raises(AssertionError, match="run at once"):
         cluster.check()
+
+
+def test_a_change_set_holds_what_calls_and_time_have_changed_and_nothing_else() -> None:
+    cluster, clock = a_cluster(WorkerScript(run_for=seconds(10)))
+    for job in ("job-1", "job-2", "job-3"):
+        cluster.prepare(an_order(job=job))
+    cluster.release(a_key("job-1"))
+    first = cluster.observe()
+    cluster.release(a_key("job-2"))
+    second = cluster.observe(first.sequence)
+    assert [report.attempt.job_id for report in second.workers] == ["job-2"]
+    clock.advance(seconds(10))
+    third = cluster.observe(second.sequence)
+    assert [report.attempt.job_id for report in third.workers] == ["job-1", "job-2"]
+    assert third.nodes is first.nodes
+    assert cluster.observe(third.sequence).workers == ()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_change_sets_of_a_random_run_add_up_to_the_whole_view(seed: int) -> None:
+    rng = random.Random(seed)
+    scripts = [
+        WorkerScript(
+            make_after=seconds(rng.randrange(3)),
+            run_for=rng.choice([None, seconds(rng.randrange(9))]),
+            stop_after=rng.choice([None, seconds(rng.randrange(3))]),
+        )
+        for _ in range(4)
+    ]
+    cluster, clock = a_cluster(*scripts)
+    keys = [a_key(f"job-{number}") for number in range(5)]
+    seen: dict[AttemptKey, tuple[WorkerReport, ...]] = {}
+    sequence = None
+    for _ in range(60):
+        key = rng.choice(keys)
+        match rng.randrange(4):
+            case 0:
+                cluster.prepare(an_order(job=key.job_id, nodes={"n0": 2, "n1": 2}))
+            case 1:
+                cluster.release(key)
+            case 2:
+                cluster.stop(key, kill_at=after(clock.now(), seconds(rng.randrange(4))))
+            case _:
+                clock.advance(seconds(rng.randrange(3)))
+        changes = cluster.observe(sequence)
+        sequence = changes.sequence
+        for attempt, reports in groupby(changes.workers, key=lambda report: report.attempt):
+            seen[attempt] = tuple(reports)
+        whole = [report for _, reports in sorted(seen.items()) for report in reports]
+        assert tuple(whole) == cluster.observe().workers, f"reproduce with {seed=}"
