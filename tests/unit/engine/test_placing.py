@@ -1,0 +1,84 @@
+"""Where gangs go on small clusters."""
+
+import pytest
+
+from scheduler.domain.gang import GangRequest, RoleRequest
+from scheduler.domain.ids import LevelName, RoleName
+from scheduler.domain.placement import NeverFits, Placement, TooFewGpus
+from scheduler.engine.placing import place_gang
+from tests.clusters import a_cluster
+
+
+def a_gang(workers: int = 1, gpus: int = 8, *, required: str = "") -> GangRequest:
+    """A gang of one role."""
+    return GangRequest(
+        roles=(RoleRequest(name=RoleName("worker"), workers=workers, gpus=gpus),),
+        required=LevelName(required) if required else None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("picture", "gang", "expected", "tier"),
+    [
+        pytest.param("r1: 4 8", a_gang(1, 4), {"r1-n0": 1}, 0, id="tightest node wins"),
+        pytest.param("r1: 8 4", a_gang(2, 2), {"r1-n1": 2}, 0, id="several workers share a node"),
+        pytest.param(
+            "r1: 8\nr2: 8", a_gang(2), {"r1-n0": 1, "r2-n0": 1}, 2, id="across racks if need be"
+        ),
+        pytest.param(
+            "r1: 8 8 8\nr2: 8 8",
+            a_gang(2),
+            {"r2-n0": 1, "r2-n1": 1},
+            1,
+            id="tightest rack wins",
+        ),
+        pytest.param(
+            "r1: 8 2 4",
+            a_gang(10, 1),
+            {"r1-n0": 8, "r1-n1": 2},
+            1,
+            id="fewest nodes and the last one tight",
+        ),
+        pytest.param(
+            "?: 8 8\nr1: 8\nr2: 8",
+            a_gang(2),
+            {"?-n0": 1, "?-n1": 1},
+            2,
+            id="an unknown rack promises nothing, so the tier is the cluster",
+        ),
+    ],
+)
+def test_a_gang_goes_to(
+    picture: str, gang: GangRequest, expected: dict[str, int], tier: int
+) -> None:
+    placement = place_gang(gang, a_cluster(picture))
+
+    assert isinstance(placement, Placement)
+    assert {a.node: a.workers for a in placement.assignments} == expected
+    assert placement.tier == tier
+
+
+def test_a_full_cluster_may_hold_the_gang_later() -> None:
+    answer = place_gang(a_gang(2), a_cluster("r1: 8 4\nr2: 3"))
+
+    assert isinstance(answer, TooFewGpus)
+    assert answer.workers_fit_max == 1
+    assert sum(answer.nodes_by_reason.values()) == answer.nodes == 3
+
+
+def test_a_gang_over_the_capacity_of_every_rack_never_fits_one() -> None:
+    assert isinstance(
+        place_gang(a_gang(3, required="rack"), a_cluster("r1: 8 4\nr2: 3")), NeverFits
+    )
+
+
+def test_a_trial_undoes_itself() -> None:
+    free = a_cluster("r1: 8")
+    placement = place_gang(a_gang(), free)
+    assert isinstance(placement, Placement)
+
+    with free.trial():
+        free.take(placement, a_gang())
+        assert isinstance(place_gang(a_gang(), free), TooFewGpus)
+
+    assert place_gang(a_gang(), free) == placement
