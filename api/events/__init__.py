@@ -1,0 +1,1 @@
+"""Events of a job, a project or the whole service."""

@@ -1,0 +1,1 @@
+"""Jobs: submit, list, watch, cancel, hold, release, delete, and what is known of each."""

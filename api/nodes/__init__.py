@@ -1,0 +1,1 @@
+"""Nodes and the tree of topology domains, as last observed."""

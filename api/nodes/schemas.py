@@ -1,0 +1,65 @@
+"""What the server says about nodes and topology."""
+
+from pydantic import Field
+
+from api.job_files.schemas import API_VERSION
+from api.wire import Reply
+
+
+class NodeView(Reply):
+    """One machine."""
+
+    name: str
+    pool: str
+    gpu_model: str
+    gpus: int
+    """GPUs that jobs may use when the node is empty."""
+    gpus_held: int
+    """GPUs reserved by jobs now."""
+    cpus: float
+    memory_bytes: int
+    path: dict[str, str]
+    """Topology domain by level, closest first; empty where the node's label is missing."""
+    labels: dict[str, str]
+    is_ready: bool
+    is_cordoned: bool
+    unready_reason: str = ""
+    jobs: list[str]
+    """`PROJECT/NAME` of the jobs that hold something on it; only those the caller may see."""
+
+
+class NodeList(Reply):
+    """All nodes, by name."""
+
+    api_version: str = API_VERSION
+    kind: str = "NodeList"
+    items: list[NodeView]
+
+
+class LevelView(Reply):
+    """One rung of the topology."""
+
+    name: str
+    label: str
+
+
+class DomainView(Reply):
+    """One topology domain with what lies in it."""
+
+    level: str
+    name: str
+    nodes: int
+    gpus: int
+    gpus_held: int
+    domains: list["DomainView"] = Field(default_factory=list)
+    """Domains of the next closer level; empty just above the nodes."""
+    node_names: list[str] = Field(default_factory=list)
+
+
+class TopologyView(Reply):
+    """Levels, closest first, and the domains, widest first."""
+
+    api_version: str = API_VERSION
+    kind: str = "Topology"
+    levels: list[LevelView]
+    domains: list[DomainView]

@@ -1,0 +1,1 @@
+"""Projects: whose jobs, and which queues they may use."""

@@ -1,0 +1,1 @@
+"""Queues: what waits and what runs in each."""

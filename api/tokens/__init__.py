@@ -1,0 +1,1 @@
+"""API tokens: who may call; made, listed and revoked by an admin."""
