@@ -11,6 +11,7 @@
   + IdempotencyMismatchError   an idempotency key came back with another body
   + AlreadyServingError        another server holds the data folder or the leadership
   + StoreUnavailableError      the database does not answer or refuses writes; try again
+  + UnreadableRowError         a stored row is broken or newer than this version can read
   + ClusterUnavailableError    the cluster does not answer; the loop tries again
   + BrokenPlanError            a plan breaks a promise: a bug of ours
 """
@@ -133,6 +134,18 @@ class StoreUnavailableError(SchedulerError):
     """The database does not answer or can not write; nothing was acknowledged."""
 
     code = "StoreUnavailable"
+
+
+class UnreadableRowError(SchedulerError):
+    """A stored row can not be turned into what it stands for; it is kept and reported as stuck."""
+
+    code = "UnreadableRow"
+
+    def __init__(self, table: str, key: str, *, problem: str) -> None:
+        super().__init__(f"the row {key!r} of {table} can not be read: {problem}")
+        self.table = table
+        self.key = key
+        self.problem = problem
 
 
 class ClusterUnavailableError(SchedulerError):

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from scheduler.domain.ids import JobId, JobName, NodeName, ProjectName, Sequence
 from scheduler.domain.instants import Instant
@@ -12,6 +13,18 @@ class EventKind(StrEnum):
 
     NORMAL = "Normal"
     WARNING = "Warning"
+
+
+class FoldKey(NamedTuple):
+    """What happened to what: equal keys are repeats of one thing."""
+
+    project: ProjectName | None
+    job_id: JobId | None
+    attempt: int | None
+    node: NodeName | None
+    kind: EventKind
+    reason: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +44,21 @@ class Event:
     attempt: int | None = None
     node: NodeName | None = None
     count: int = 1
-    """How often it happened: an equal event (same job, reason and message) is folded into one."""
+    """How often it happened: a repeat (same `fold_key`) is folded into one event by the store."""
     first_at: Instant | None = None
     """When it happened first; None while count is 1."""
     sequence: Sequence | None = None
-    """Given by the store."""
+    """Given by the store; a folded event moves to the end, so that a follower sees it again."""
+
+    @property
+    def fold_key(self) -> FoldKey:
+        """What two events have in common when the later one is a repeat of the earlier."""
+        return FoldKey(
+            project=self.project,
+            job_id=self.job_id,
+            attempt=self.attempt,
+            node=self.node,
+            kind=self.kind,
+            reason=self.reason,
+            message=self.message,
+        )

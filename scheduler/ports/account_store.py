@@ -1,4 +1,4 @@
-"""Tokens, remembered replies and audit rows. They are written as changes of a unit, read here."""
+"""Tokens, remembered replies, audit rows, secrets; changes to them are part of units."""
 
 from typing import Protocol
 
@@ -22,4 +22,12 @@ class AccountStore(Protocol):
 
     def audit(self, *, limit: int) -> tuple[AuditRow, ...]:
         """The newest audit rows, newest first."""
+        ...
+
+    def instance_id(self) -> str:
+        """The id of this installation, made once with its store: 16 hexadecimal digits."""
+        ...
+
+    def server_secret(self, name: str) -> bytes:
+        """32 random bytes kept under that name, made on first use; every server gets the same."""
         ...

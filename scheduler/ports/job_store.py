@@ -1,5 +1,6 @@
 """The store: where jobs, attempts, reservations, nodes and events live. A write is one unit."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,6 +13,9 @@ from scheduler.domain.queue import Project, Queue
 from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.domain.topology import Level, Node
 from scheduler.ports.unit import Answer, RecordCycle, Unit
+
+REMAINING_MAX = 10_000
+"""A page counts the jobs after it up to this number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +40,9 @@ class JobPage:
 
     jobs: tuple[Job, ...]
     remaining: int
-    """Jobs after this page."""
+    """Jobs after this page, counted up to REMAINING_MAX."""
     sequence: Sequence
-    """The store's sequence the page was read at."""
+    """The store's sequence the page was read at: later changes are found after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +60,8 @@ class LiveState:
     reservations: tuple[Reservation, ...]
     """All reservations of `jobs`."""
     deleted: tuple[JobId, ...] = ()
+    is_whole: bool = False
+    """A full read: forget what was held before. Also when `after` lies before the horizon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +72,15 @@ class EventQuery:
     job_id: JobId | None = None
     after: Sequence | None = None
     limit: int = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StuckRow:
+    """A stored row that this version can not read; it is left out of every list, never deleted."""
+
+    table: str
+    key: str
+    problem: str
 
 
 class JobStore(Protocol):
@@ -83,11 +98,11 @@ class JobStore(Protocol):
         ...
 
     def job(self, project: ProjectName, name: JobName) -> Job:
-        """The job of that name that is not deleted. Raises NotFoundError."""
+        """The job of that name that is not deleted. Raises as `job_by_id`."""
         ...
 
     def job_by_id(self, job_id: JobId) -> Job:
-        """The job. Raises NotFoundError."""
+        """The job. Raises NotFoundError, and UnreadableRowError if its row is broken."""
         ...
 
     def job_source(self, job_id: JobId) -> str:
@@ -144,6 +159,25 @@ class JobStore(Protocol):
 
     def sequence(self) -> Sequence:
         """The sequence of the last unit written."""
+        ...
+
+    def horizon(self) -> Sequence:
+        """Events and deletions before it may be forgotten: who stands there reads all anew."""
+        ...
+
+    def stuck_rows(self) -> tuple[StuckRow, ...]:
+        """Rows that reads have stumbled over and that still can not be read."""
+        ...
+
+    def on_change(
+        self, callback: Callable[[], None], *, requests_only: bool = False
+    ) -> Callable[[], None]:
+        """Have `callback` called soon after a unit was written; call the result to end that.
+
+        A hint from a thread of the store: it may come late, twice or not at all, so poll as well.
+        With `requests_only` just the units a decision should follow: not the leader's own (those
+        with an epoch), not mere bookkeeping (progress, tokens, replies, audit rows).
+        """
         ...
 
     def check(self) -> None:

@@ -16,7 +16,11 @@ from scheduler.domain.topology import Level, Node
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertJob:
-    """A new job. NameTakenError if its name is used in its project by a job not deleted."""
+    """A new job.
+
+    NameTakenError if its name is used in its project by a job not deleted; ConflictError if its id
+    is; NotFoundError if its project or its queue does not exist.
+    """
 
     job: Job
     source: str = ""
@@ -27,7 +31,9 @@ class InsertJob:
 class SaveJob:
     """A changed job. ConflictError unless the stored revision is `expected_revision`.
 
-    The stored revision becomes `expected_revision + 1`, whatever `job.revision` says.
+    The stored revision becomes `expected_revision + 1`, whatever `job.revision` says. Id, project,
+    name, spec and what is said of the submission stay as they were inserted. A terminal job keeps
+    its phase: InvalidTransitionError otherwise.
     """
 
     job: Job
@@ -36,29 +42,41 @@ class SaveJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteJob:
-    """Removes a terminal job with its attempts, events, answers and progress, freeing its name."""
+    """Removes a terminal job with its attempts, events, answers and progress, freeing its name.
+
+    ConflictError as with SaveJob; InvalidTransitionError if the job is not terminal or still holds
+    reservations.
+    """
 
     job_id: JobId
     expected_revision: int
+    at: Instant
+    """When: readers of changes are told of the deletion until it expires."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaveAttempt:
-    """An attempt, new or changed (by key)."""
+    """An attempt, new or changed (by key). NotFoundError if its job does not exist."""
 
     attempt: Attempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserve:
-    """New reservations of one attempt."""
+    """New reservations of one attempt.
+
+    NotFoundError if the attempt does not exist; ConflictError if a rank has one already.
+    """
 
     reservations: tuple[Reservation, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreeReservations:
-    """Ends the reservations of these ranks of an attempt; of all its ranks when `ranks` is None."""
+    """Ends the reservations of these ranks of an attempt; of all its ranks when `ranks` is None.
+
+    What is not reserved is passed over: freeing twice is harmless.
+    """
 
     attempt: AttemptKey
     ranks: tuple[int, ...] | None = None
@@ -87,7 +105,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaveAnswers:
-    """Answers that are new or changed; each replaces the job's former one."""
+    """Answers that are new or changed; each replaces the job's former one.
+
+    Those of jobs that have been deleted meanwhile are dropped.
+    """
 
     answers: tuple[Answer, ...]
 
@@ -102,7 +123,10 @@ class RecordCycle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordProgress:
-    """A report of rank 0; written by the API, not by the leader."""
+    """A report of rank 0; written by the API, not by the leader.
+
+    NotFoundError if the attempt does not exist.
+    """
 
     attempt: AttemptKey
     progress: Progress
@@ -147,7 +171,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaveToken:
-    """A token, new or changed."""
+    """A token, new or changed (by id). ConflictError if another token has its secret."""
 
     token: Token
 
@@ -188,6 +212,18 @@ class RecordAudit:
     row: AuditRow
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expire:
+    """Forgets what has been kept long enough, a bounded number of rows of each kind at a time."""
+
+    events_before: Instant
+    """Events last seen before it, and what readers of changes are told of deleted jobs."""
+    replies_before: Instant
+    audit_before: Instant
+    rows_max: int = 1_000
+    """Oldest first; repeat until nothing is left, each time in a unit of its own."""
+
+
 Change = (
     InsertJob
     | SaveJob
@@ -205,14 +241,29 @@ Change = (
     | SaveToken
     | RememberReply
     | RecordAudit
+    | Expire
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """What is written together or not at all, in order."""
+    """What is written together or not at all, in order; the first change that fails is the error.
+
+    So that of many requests with one idempotency key all losers learn the same, RememberReply goes
+    first in a unit.
+    """
 
     changes: tuple[Change, ...]
     events: tuple[Event, ...] = ()
     epoch: Epoch | None = field(default=None)
     """For the leader's writes: StaleEpochError unless it is the store's current epoch."""
+
+
+_BOOKKEEPING = (RecordProgress, SaveToken, RememberReply, RecordAudit, Expire)
+
+
+def asks_for_a_decision(unit: Unit) -> bool:
+    """Whether a decision should follow it: more than bookkeeping, by others than the leader."""
+    return unit.epoch is None and any(
+        not isinstance(change, _BOOKKEEPING) for change in unit.changes
+    )

@@ -1,0 +1,339 @@
+"""Each change of a unit, carried out on the tables of the memory store."""
+
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import assert_never
+
+from scheduler.adapters.memory.tables import ReplyKey, Singles, Tables, Tombstone, UndoLog
+from scheduler.domain.errors import (
+    ConflictError,
+    InvalidTransitionError,
+    NameTakenError,
+    NotFoundError,
+    StaleEpochError,
+)
+from scheduler.domain.event import Event
+from scheduler.domain.ids import JobId, Sequence
+from scheduler.domain.job import Attempt, Job
+from scheduler.domain.reservation import AttemptKey
+from scheduler.ports.unit import (
+    Change,
+    DeleteJob,
+    Expire,
+    FreeReservations,
+    InsertJob,
+    RecordAudit,
+    RecordCycle,
+    RecordProgress,
+    RememberReply,
+    Reserve,
+    SaveAnswers,
+    SaveAttempt,
+    SaveJob,
+    SaveKnobs,
+    SaveNodes,
+    SaveProject,
+    SaveQueue,
+    SaveToken,
+    Unit,
+)
+
+
+@dataclass(slots=True)
+class UnitInProgress:
+    """One unit while it is carried out."""
+
+    tables: Tables
+    undo: UndoLog = field(default_factory=UndoLog)
+    touched: dict[JobId, None] = field(default_factory=dict)
+    """Jobs that readers of changes must look at again."""
+    deleted: dict[JobId, DeleteJob] = field(default_factory=dict)
+
+    def next_sequence(self) -> Sequence:
+        """The store's next sequence number."""
+        sequence = Sequence(self.tables.singles.sequence + 1)
+        self.set_singles(replace(self.tables.singles, sequence=sequence))
+        return sequence
+
+    def set_singles(self, singles: Singles) -> None:
+        """Set what there is one of; `carry_out` takes it back."""
+        self.tables.singles = singles
+
+
+def carry_out(unit: Unit, tables: Tables) -> Sequence:
+    """Write a unit, or raise and leave the tables as they were."""
+    if unit.epoch is not None and unit.epoch != tables.lease.epoch:
+        raise StaleEpochError(mine=unit.epoch, current=tables.lease.epoch)
+    work = UnitInProgress(tables=tables)
+    before = tables.singles
+    try:
+        for change in unit.changes:
+            _carry_out_change(change, work)
+    except BaseException:
+        work.undo.undo()
+        tables.singles = before
+        raise
+    # From here on nothing fails.
+    for event in unit.events:
+        _record_event(event, work)
+    return _mark_changed(work)
+
+
+def _carry_out_change(change: Change, work: UnitInProgress) -> None:
+    match change:
+        case InsertJob() | SaveJob() | DeleteJob():
+            _change_job(change, work)
+        case SaveAttempt() | Reserve() | FreeReservations() | RecordProgress():
+            _change_attempt(change, work)
+        case SaveToken() | RememberReply() | RecordAudit():
+            _change_account(change, work)
+        case SaveNodes() | SaveProject() | SaveQueue() | SaveKnobs():
+            _change_cluster(change, work)
+        case SaveAnswers() | RecordCycle():
+            _change_answers(change, work)
+        case Expire():
+            _expire(change, work)
+        case _:
+            assert_never(change)
+
+
+def _change_job(change: InsertJob | SaveJob | DeleteJob, work: UnitInProgress) -> None:
+    match change:
+        case InsertJob():
+            _insert_job(change, work)
+        case SaveJob():
+            _save_job(change, work)
+        case DeleteJob():
+            _delete_job(change, work)
+        case _:
+            assert_never(change)
+
+
+def _insert_job(change: InsertJob, work: UnitInProgress) -> None:
+    job, tables = change.job, work.tables
+    if job.project not in tables.projects:
+        raise NotFoundError("project", job.project)
+    if job.spec.queue not in tables.queues:
+        raise NotFoundError("queue", job.spec.queue)
+    if (job.project, job.name) in tables.job_ids:
+        raise NameTakenError("job", job.name)
+    if job.id in tables.jobs:
+        raise ConflictError("job", job.id, expected=0, found=tables.jobs[job.id].revision)
+    work.undo.put(tables.jobs, job.id, job)
+    work.undo.put(tables.sources, job.id, change.source)
+    work.undo.put(tables.job_ids, (job.project, job.name), job.id)
+    if not job.phase.is_terminal:
+        work.undo.put(tables.live, job.id, None)
+    work.touched[job.id] = None
+
+
+def _save_job(change: SaveJob, work: UnitInProgress) -> None:
+    job, tables = change.job, work.tables
+    stored = _expect_revision(job.id, change.expected_revision, tables)
+    assert (stored.project, stored.name) == (job.project, job.name), job.id
+    assert stored.spec == job.spec, job.id
+    if stored.phase.is_terminal and job.phase is not stored.phase:
+        raise InvalidTransitionError(job.id, stored.phase, job.phase)
+    work.undo.put(tables.jobs, job.id, replace(job, revision=change.expected_revision + 1))
+    if job.phase.is_terminal:
+        work.undo.drop(tables.live, job.id)
+    work.touched[job.id] = None
+
+
+def _delete_job(change: DeleteJob, work: UnitInProgress) -> None:
+    tables, job_id = work.tables, change.job_id
+    job = _expect_revision(job_id, change.expected_revision, tables)
+    if not job.phase.is_terminal or tables.reservations.get(job_id):
+        raise InvalidTransitionError(job_id, job.phase, "Deleted")
+    undo = work.undo
+    undo.drop(tables.jobs, job_id)
+    undo.drop(tables.sources, job_id)
+    undo.drop(tables.job_ids, (job.project, job.name))
+    undo.drop(tables.changed, job_id)
+    undo.drop(tables.attempts, job_id)
+    undo.drop(tables.reservations, job_id)
+    undo.drop(tables.progress, job_id)
+    undo.drop(tables.answers, job_id)
+    for key in [key for key in tables.events if key.job_id == job_id]:
+        undo.drop(tables.events, key)
+    work.touched.pop(job_id, None)
+    work.deleted[job_id] = change
+
+
+def _expect_revision(job_id: JobId, expected: int, tables: Tables) -> Job:
+    stored = tables.jobs.get(job_id)
+    if stored is None:
+        raise NotFoundError("job", job_id)
+    if stored.revision != expected:
+        raise ConflictError("job", stored.name, expected=expected, found=stored.revision)
+    return stored
+
+
+def _change_attempt(
+    change: SaveAttempt | Reserve | FreeReservations | RecordProgress, work: UnitInProgress
+) -> None:
+    match change:
+        case SaveAttempt():
+            _save_attempt(change.attempt, work)
+        case Reserve():
+            _reserve(change, work)
+        case FreeReservations():
+            _free(change, work)
+        case RecordProgress():
+            _record_progress(change, work)
+        case _:
+            assert_never(change)
+
+
+def _save_attempt(attempt: Attempt, work: UnitInProgress) -> None:
+    tables, job_id = work.tables, attempt.job_id
+    if job_id not in tables.jobs:
+        raise NotFoundError("job", job_id)
+    others = [a for a in tables.attempts.get(job_id, ()) if a.number != attempt.number]
+    attempts = tuple(sorted([*others, attempt], key=lambda a: a.number))
+    work.undo.put(tables.attempts, job_id, attempts)
+    work.touched[job_id] = None
+
+
+def _reserve(change: Reserve, work: UnitInProgress) -> None:
+    tables = work.tables
+    for key in {reservation.attempt: None for reservation in change.reservations}:
+        _expect_attempt(key, tables)
+        held = tables.reservations.get(key.job_id, ())
+        ranks = {r.rank for r in held if r.attempt == key}
+        added = tuple(r for r in change.reservations if r.attempt == key)
+        for reservation in added:
+            if reservation.rank in ranks:
+                name = f"{key} rank {reservation.rank}"
+                raise ConflictError("reservation", name, expected=0, found=1)
+            ranks.add(reservation.rank)
+        work.undo.put(tables.reservations, key.job_id, (*held, *added))
+        work.touched[key.job_id] = None
+
+
+def _free(change: FreeReservations, work: UnitInProgress) -> None:
+    tables, key = work.tables, change.attempt
+    held = tables.reservations.get(key.job_id, ())
+    kept = tuple(
+        r
+        for r in held
+        if r.attempt != key or (change.ranks is not None and r.rank not in change.ranks)
+    )
+    if len(kept) < len(held):
+        work.undo.put(tables.reservations, key.job_id, kept)
+        work.touched[key.job_id] = None
+
+
+def _record_progress(change: RecordProgress, work: UnitInProgress) -> None:
+    _expect_attempt(change.attempt, work.tables)
+    work.next_sequence()
+    reports = work.tables.progress.setdefault(change.attempt.job_id, [])
+    reports.append((change.attempt, change.progress))
+    work.undo.on_undo(reports.pop)
+
+
+def _expect_attempt(key: AttemptKey, tables: Tables) -> None:
+    if not any(a.number == key.number for a in tables.attempts.get(key.job_id, ())):
+        raise NotFoundError("attempt", str(key))
+
+
+def _change_account(change: SaveToken | RememberReply | RecordAudit, work: UnitInProgress) -> None:
+    tables = work.tables
+    match change:
+        case SaveToken(token=token):
+            if any(
+                other.secret_sha256 == token.secret_sha256 and other.id != token.id
+                for other in tables.tokens.values()
+            ):
+                raise ConflictError("token", token.id, expected=0, found=1)
+            work.undo.put(tables.tokens, token.id, token)
+        case RememberReply():
+            key = ReplyKey(change.principal, change.route, change.key)
+            if key in tables.replies:
+                raise ConflictError("idempotency key", change.key, expected=0, found=1)
+            work.undo.put(tables.replies, key, change)
+        case RecordAudit():
+            work.next_sequence()
+            tables.audit.append(change.row)
+            work.undo.on_undo(tables.audit.pop)
+        case _:
+            assert_never(change)
+
+
+def _change_cluster(
+    change: SaveNodes | SaveProject | SaveQueue | SaveKnobs, work: UnitInProgress
+) -> None:
+    tables = work.tables
+    match change:
+        case SaveNodes(levels=levels):
+            nodes = tuple(sorted(change.nodes, key=lambda node: node.name))
+            work.set_singles(replace(tables.singles, levels=levels, nodes=nodes))
+        case SaveProject(project=project):
+            work.undo.put(tables.projects, project.name, project)
+        case SaveQueue(queue=queue):
+            work.undo.put(tables.queues, queue.name, queue)
+        case SaveKnobs(knobs=knobs):
+            work.set_singles(replace(tables.singles, knobs=knobs))
+        case _:
+            assert_never(change)
+
+
+def _change_answers(change: SaveAnswers | RecordCycle, work: UnitInProgress) -> None:
+    tables = work.tables
+    match change:
+        case SaveAnswers(answers=answers):
+            for answer in answers:
+                if answer.job_id in tables.jobs:
+                    work.undo.put(tables.answers, answer.job_id, answer)
+        case RecordCycle():
+            work.set_singles(replace(tables.singles, cycle=change))
+        case _:
+            assert_never(change)
+
+
+def _expire(change: Expire, work: UnitInProgress) -> None:
+    tables, undo = work.tables, work.undo
+    horizon = tables.singles.horizon
+    old_events = (e for e in tables.events.items() if e[1].at < change.events_before)
+    for key, event in list(islice(old_events, change.rows_max)):
+        assert event.sequence is not None
+        horizon = max(horizon, event.sequence)
+        undo.drop(tables.events, key)
+    old_tombstones = (t for t in tables.tombstones.items() if t[1].at < change.events_before)
+    for job_id, tombstone in list(islice(old_tombstones, change.rows_max)):
+        horizon = max(horizon, tombstone.sequence)
+        undo.drop(tables.tombstones, job_id)
+    old_replies = (r for r in tables.replies.items() if r[1].at < change.replies_before)
+    for reply_key, _ in list(islice(old_replies, change.rows_max)):
+        undo.drop(tables.replies, reply_key)
+    _expire_audit(change, work)
+    work.set_singles(replace(tables.singles, horizon=horizon))
+
+
+def _expire_audit(change: Expire, work: UnitInProgress) -> None:
+    audit = work.tables.audit
+    old = (place for place, row in enumerate(audit) if row.at < change.audit_before)
+    dropped = set(islice(old, change.rows_max))
+    if dropped:
+        former = audit.copy()
+        audit[:] = [row for place, row in enumerate(former) if place not in dropped]
+        work.undo.on_undo(lambda: audit.__setitem__(slice(None), former))
+
+
+def _record_event(event: Event, work: UnitInProgress) -> None:
+    sequence = work.next_sequence()
+    earlier = work.tables.events.pop(event.fold_key, None)
+    if earlier is not None:
+        first_at = earlier.at if earlier.first_at is None else earlier.first_at
+        event = replace(event, count=earlier.count + event.count, first_at=first_at)
+    work.tables.events[event.fold_key] = replace(event, sequence=sequence)
+
+
+def _mark_changed(work: UnitInProgress) -> Sequence:
+    tables, sequence = work.tables, work.next_sequence()
+    for job_id in work.touched:
+        tables.changed.pop(job_id, None)
+        tables.changed[job_id] = sequence
+    for job_id, change in work.deleted.items():
+        tables.tombstones[job_id] = Tombstone(sequence=sequence, at=change.at)
+    return sequence

@@ -1,0 +1,313 @@
+"""The store in memory: for the simulator and for tests. It promises what the SQL store promises,
+but durability."""
+
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import takewhile
+from threading import RLock
+
+from scheduler.adapters.memory.changes import carry_out
+from scheduler.adapters.memory.tables import ReplyKey, Tables
+from scheduler.domain.errors import NotFoundError
+from scheduler.domain.event import Event
+from scheduler.domain.ids import Epoch, JobId, JobName, ProjectName, Sequence
+from scheduler.domain.job import Attempt, AttemptPhase, Job
+from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.lease import LeaseRow
+from scheduler.domain.progress import Progress
+from scheduler.domain.queue import Project, Queue
+from scheduler.domain.reservation import AttemptKey, Reservation
+from scheduler.domain.topology import Level, Node
+from scheduler.ports.job_store import (
+    REMAINING_MAX,
+    EventQuery,
+    JobPage,
+    JobQuery,
+    LiveState,
+    StuckRow,
+)
+from scheduler.ports.unit import (
+    Answer,
+    AuditRow,
+    RecordCycle,
+    RememberReply,
+    Token,
+    Unit,
+    asks_for_a_decision,
+)
+
+
+class MemoryStore:
+    """A JobStore and AccountStore; it begins with the project and the queue `default`."""
+
+    def __init__(self) -> None:
+        self._tables = Tables()
+        self._lock = RLock()
+        self._callbacks: dict[int, tuple[Callable[[], None], bool]] = {}
+        self._callbacks_made = 0
+
+    # Writing.
+
+    def write(self, unit: Unit) -> Sequence:
+        """Write a unit or nothing of it."""
+        with self._lock:
+            sequence = carry_out(unit, self._tables)
+            callbacks = tuple(self._callbacks.values())
+        for callback, requests_only in callbacks:
+            if not requests_only or asks_for_a_decision(unit):
+                callback()
+        return sequence
+
+    def on_change(
+        self, callback: Callable[[], None], *, requests_only: bool = False
+    ) -> Callable[[], None]:
+        """Call `callback` in the thread of the writer, after each unit."""
+        with self._lock:
+            self._callbacks_made += 1
+            number = self._callbacks_made
+            self._callbacks[number] = (callback, requests_only)
+
+        def end() -> None:
+            with self._lock:
+                self._callbacks.pop(number, None)
+
+        return end
+
+    # Jobs.
+
+    def job(self, project: ProjectName, name: JobName) -> Job:
+        """The job of that name."""
+        with self._lock:
+            job_id = self._tables.job_ids.get((project, name))
+            if job_id is None:
+                raise NotFoundError("job", name)
+            return self._tables.jobs[job_id]
+
+    def job_by_id(self, job_id: JobId) -> Job:
+        """The job of that id."""
+        with self._lock:
+            job = self._tables.jobs.get(job_id)
+        if job is None:
+            raise NotFoundError("job", job_id)
+        return job
+
+    def job_source(self, job_id: JobId) -> str:
+        """The job file it was made from."""
+        with self._lock:
+            source = self._tables.sources.get(job_id)
+        if source is None:
+            raise NotFoundError("job", job_id)
+        return source
+
+    def jobs(self, query: JobQuery) -> JobPage:
+        """One page of jobs."""
+        with self._lock:
+            found = [job for job in self._tables.jobs.values() if _matches(job, query)]
+            sequence = self._tables.singles.sequence
+        found.sort(key=_list_order)
+        rest = found if query.after is None else [j for j in found if _list_order(j) > query.after]
+        remaining = len(rest) - query.limit
+        return JobPage(
+            jobs=tuple(rest[: query.limit]),
+            remaining=min(max(0, remaining), REMAINING_MAX),
+            sequence=sequence,
+        )
+
+    def live(self, after: Sequence | None = None) -> LiveState:
+        """The live state, whole or as changes since `after`."""
+        with self._lock:
+            tables = self._tables
+            is_whole = after is None or after < tables.singles.horizon
+            deleted: list[JobId] = []
+            if after is None or is_whole:
+                jobs = [tables.jobs[job_id] for job_id in tables.live]
+            else:
+                jobs = [tables.jobs[job_id] for job_id in _changed_since(tables, after)]
+                deleted = list(_deleted_since(tables, after))
+            jobs.sort(key=_list_order)
+            attempts = (a for job in jobs for a in tables.attempts.get(job.id, ()))
+            reservations = (r for job in jobs for r in tables.reservations.get(job.id, ()))
+            return LiveState(
+                sequence=tables.singles.sequence,
+                jobs=tuple(jobs),
+                attempts=tuple(a for a in attempts if a.phase is not AttemptPhase.ENDED),
+                reservations=tuple(sorted(reservations, key=_reservation_order)),
+                deleted=tuple(sorted(deleted)),
+                is_whole=is_whole,
+            )
+
+    # What belongs to a job.
+
+    def attempts(self, job_id: JobId) -> tuple[Attempt, ...]:
+        """All attempts of a job, oldest first."""
+        with self._lock:
+            return self._tables.attempts.get(job_id, ())
+
+    def reservations(self) -> tuple[Reservation, ...]:
+        """Every reservation there is."""
+        with self._lock:
+            held = [r for of_job in self._tables.reservations.values() for r in of_job]
+        return tuple(sorted(held, key=_reservation_order))
+
+    def progress(self, job_id: JobId) -> tuple[tuple[AttemptKey, Progress], ...]:
+        """All step reports of a job, oldest first."""
+        with self._lock:
+            return tuple(self._tables.progress.get(job_id, ()))
+
+    def events(self, query: EventQuery) -> tuple[Event, ...]:
+        """Events, oldest first."""
+        found: list[Event] = []
+        with self._lock:
+            for event in reversed(self._tables.events.values()):
+                if query.after is not None and _sequence(event) <= query.after:
+                    break
+                if _tells_of(event, query):
+                    found.append(event)
+        return tuple(reversed(found[-query.limit :]))
+
+    def answer(self, job_id: JobId) -> Answer | None:
+        """Why the job waits, as last said."""
+        with self._lock:
+            return self._tables.answers.get(job_id)
+
+    # The cluster and the store itself.
+
+    def last_cycle(self) -> RecordCycle | None:
+        """The last decision cycle."""
+        return self._tables.singles.cycle
+
+    def topology(self) -> tuple[tuple[Level, ...], tuple[Node, ...]]:
+        """Levels and nodes as last observed."""
+        singles = self._tables.singles
+        return singles.levels, singles.nodes
+
+    def projects(self) -> tuple[Project, ...]:
+        """All projects, by name."""
+        with self._lock:
+            return tuple(project for _, project in sorted(self._tables.projects.items()))
+
+    def queues(self) -> tuple[Queue, ...]:
+        """All queues, by name."""
+        with self._lock:
+            return tuple(queue for _, queue in sorted(self._tables.queues.items()))
+
+    def knobs(self) -> PolicyKnobs:
+        """The cluster's policy knobs."""
+        return self._tables.singles.knobs
+
+    def sequence(self) -> Sequence:
+        """The sequence of the last unit written."""
+        return self._tables.singles.sequence
+
+    def horizon(self) -> Sequence:
+        """Where forgotten events and deletions begin."""
+        return self._tables.singles.horizon
+
+    def stuck_rows(self) -> tuple[StuckRow, ...]:
+        """None: nothing here is ever encoded."""
+        return ()
+
+    def check(self) -> None:
+        """Memory always answers."""
+
+    # Accounts.
+
+    def token_by_secret(self, secret_sha256: str) -> Token | None:
+        """The token with that secret hash."""
+        with self._lock:
+            tokens = self._tables.tokens.values()
+            return next((t for t in tokens if t.secret_sha256 == secret_sha256), None)
+
+    def tokens(self) -> tuple[Token, ...]:
+        """All tokens, by creation."""
+        with self._lock:
+            return tuple(sorted(self._tables.tokens.values(), key=lambda t: (t.created_at, t.id)))
+
+    def reply(self, *, principal: str, route: str, key: str) -> RememberReply | None:
+        """The reply remembered under an idempotency key."""
+        with self._lock:
+            return self._tables.replies.get(ReplyKey(principal, route, key))
+
+    def audit(self, *, limit: int) -> tuple[AuditRow, ...]:
+        """The newest audit rows, newest first."""
+        with self._lock:
+            return tuple(self._tables.audit[: -limit - 1 : -1])
+
+    def instance_id(self) -> str:
+        """The id of this store, made on first use."""
+        return self.server_secret("instance-id")[:8].hex()
+
+    def server_secret(self, name: str) -> bytes:
+        """Random bytes kept under that name."""
+        with self._lock:
+            return self._tables.secrets.setdefault(name, secrets.token_bytes(32))
+
+    # The lease, for MemoryLeadership.
+
+    def lease(self) -> LeaseRow:
+        """The lease of the leader."""
+        return self._tables.lease
+
+    def take_lease(self, *, seen: LeaseRow, holder: str) -> Epoch | None:
+        """Begin a new epoch, if the lease is still as `seen`."""
+        with self._lock:
+            if self._tables.lease != seen:
+                return None
+            epoch = Epoch(seen.epoch + 1)
+            self._tables.lease = LeaseRow(holder=holder, epoch=epoch, renewals=0)
+            return epoch
+
+    def renew_lease(self, epoch: Epoch) -> bool:
+        """Count a renewal."""
+        with self._lock:
+            lease = self._tables.lease
+            if lease.epoch != epoch:
+                return False
+            self._tables.lease = replace(lease, renewals=lease.renewals + 1)
+            return True
+
+    def leave_lease(self, epoch: Epoch) -> None:
+        """Say that nobody holds the lease."""
+        with self._lock:
+            if self._tables.lease.epoch == epoch:
+                self._tables.lease = replace(self._tables.lease, holder="")
+
+
+def _matches(job: Job, query: JobQuery) -> bool:
+    labels = job.spec.labels
+    return (
+        (query.projects is None or job.project in query.projects)
+        and (query.queue is None or job.spec.queue == query.queue)
+        and (not query.phases or job.phase in query.phases)
+        and all(labels.get(key) == value for key, value in query.labels)
+    )
+
+
+def _list_order(job: Job) -> tuple[int, JobId]:
+    return job.submitted_at, job.id
+
+
+def _reservation_order(reservation: Reservation) -> tuple[AttemptKey, int]:
+    return reservation.attempt, reservation.rank
+
+
+def _changed_since(tables: Tables, after: Sequence) -> Iterator[JobId]:
+    items = reversed(tables.changed.items())
+    return (job_id for job_id, _ in takewhile(lambda item: item[1] > after, items))
+
+
+def _deleted_since(tables: Tables, after: Sequence) -> Iterator[JobId]:
+    items = reversed(tables.tombstones.items())
+    return (job_id for job_id, _ in takewhile(lambda item: item[1].sequence > after, items))
+
+
+def _tells_of(event: Event, query: EventQuery) -> bool:
+    return (query.projects is None or event.project in query.projects) and (
+        query.job_id is None or event.job_id == query.job_id
+    )
+
+
+def _sequence(event: Event) -> Sequence:
+    assert event.sequence is not None
+    return event.sequence

@@ -1,0 +1,113 @@
+"""The tables of the memory store, and the undo log that makes a unit all or nothing."""
+
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+from scheduler.domain.event import Event, FoldKey
+from scheduler.domain.ids import JobId, JobName, ProjectName, QueueName, Sequence
+from scheduler.domain.instants import Instant
+from scheduler.domain.job import Attempt, Job
+from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.lease import NOBODY, LeaseRow
+from scheduler.domain.progress import Progress
+from scheduler.domain.queue import DEFAULT_PROJECT, DEFAULT_QUEUE, Project, Queue
+from scheduler.domain.reservation import AttemptKey, Reservation
+from scheduler.domain.topology import Level, Node
+from scheduler.ports.unit import Answer, AuditRow, RecordCycle, RememberReply, Token
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class ReplyKey(NamedTuple):
+    """Under what a reply is remembered."""
+
+    principal: str
+    route: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tombstone:
+    """What is left of a deleted job."""
+
+    sequence: Sequence
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Singles:
+    """What there is one of."""
+
+    sequence: Sequence = Sequence(0)
+    horizon: Sequence = Sequence(0)
+    cycle: RecordCycle | None = None
+    knobs: PolicyKnobs = PolicyKnobs()
+    levels: tuple[Level, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    """By name."""
+
+
+@dataclass(slots=True)
+class Tables:
+    """Everything the store holds."""
+
+    jobs: dict[JobId, Job] = field(default_factory=dict)
+    sources: dict[JobId, str] = field(default_factory=dict)
+    job_ids: dict[tuple[ProjectName, JobName], JobId] = field(default_factory=dict)
+    live: dict[JobId, None] = field(default_factory=dict)
+    changed: dict[JobId, Sequence] = field(default_factory=dict)
+    """By sequence: a job that changes goes to the end."""
+    tombstones: dict[JobId, Tombstone] = field(default_factory=dict)
+    """By sequence."""
+    attempts: dict[JobId, tuple[Attempt, ...]] = field(default_factory=dict)
+    reservations: dict[JobId, tuple[Reservation, ...]] = field(default_factory=dict)
+    progress: dict[JobId, list[tuple[AttemptKey, Progress]]] = field(default_factory=dict)
+    answers: dict[JobId, Answer] = field(default_factory=dict)
+    events: dict[FoldKey, Event] = field(default_factory=dict)
+    """By sequence: an event that is folded goes to the end."""
+    projects: dict[ProjectName, Project] = field(
+        default_factory=lambda: {DEFAULT_PROJECT: Project(name=DEFAULT_PROJECT)}
+    )
+    queues: dict[QueueName, Queue] = field(
+        default_factory=lambda: {DEFAULT_QUEUE: Queue(name=DEFAULT_QUEUE)}
+    )
+    tokens: dict[str, Token] = field(default_factory=dict)
+    replies: dict[ReplyKey, RememberReply] = field(default_factory=dict)
+    audit: list[AuditRow] = field(default_factory=list)
+    secrets: dict[str, bytes] = field(default_factory=dict)
+    singles: Singles = field(default_factory=Singles)
+    lease: LeaseRow = NOBODY
+
+
+class UndoLog:
+    """Remembers how to take back each step of a unit."""
+
+    def __init__(self) -> None:
+        self._steps: list[Callable[[], object]] = []
+
+    def put(self, table: MutableMapping[K, V], key: K, value: V) -> None:
+        """Set `table[key]`."""
+        if key in table:
+            former = table[key]
+            self._steps.append(lambda: table.__setitem__(key, former))
+        else:
+            self._steps.append(lambda: table.pop(key))
+        table[key] = value
+
+    def drop(self, table: MutableMapping[K, V], key: K) -> None:
+        """Remove `table[key]` if it is there."""
+        if key in table:
+            former = table.pop(key)
+            self._steps.append(lambda: table.__setitem__(key, former))
+
+    def on_undo(self, step: Callable[[], object]) -> None:
+        """Have `step` called if the unit is taken back."""
+        self._steps.append(step)
+
+    def undo(self) -> None:
+        """Take everything back, last step first."""
+        for step in reversed(self._steps):
+            step()
+        self._steps.clear()
