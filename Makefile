@@ -1,0 +1,74 @@
+# Every command a developer needs. It needs nothing but Linux, make and Python 3.11 or newer.
+#
+#   PYTHON=python3.12   the interpreter to make .venv with
+#   DATA=DIR            recorded data for tests and benchmarks (default: shared/data beside the checkout)
+#   ARGS="..."          more arguments for pytest or the benchmarks
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+DATA ?=
+ARGS ?=
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest $(if $(DATA),--data $(DATA))
+PROJECTS := pyproject.toml $(wildcard runtime/pyproject.toml) tools/venv.sh
+BENCHES := $(filter-out __init__ reporting,$(basename $(notdir $(wildcard bench/*.py))))
+
+.PHONY: help
+help:  ## list the targets
+	@awk 'BEGIN {FS = ":[^#]*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+
+.PHONY: test
+test: setup  ## lock fresh, format, lint, types, imports, then all tests except whole clusters
+	$(BIN)/python -m tools.lock check
+	$(BIN)/python -m pip check --quiet
+	$(BIN)/python -m ruff format --check --quiet .
+	$(BIN)/python -m ruff check --quiet .
+	$(BIN)/python -m mypy
+	$(BIN)/lint-imports --no-logo
+	$(PYTEST) -m "not cluster" $(ARGS)
+
+.PHONY: setup
+setup: .venv/.installed  ## .venv with everything in it, and the Debian packages that tests need
+	@tools/debian.sh
+
+.PHONY: unit
+unit: setup  ## the unit folder alone, in seconds
+	$(PYTEST) tests/unit $(ARGS)
+
+.PHONY: test-cluster
+test-cluster: setup  ## whole nodes, chart, image; needs root
+	$(PYTEST) -m cluster $(ARGS)
+
+.PHONY: fmt
+fmt: setup  ## format, and repair what the linter can
+	$(BIN)/python -m ruff format .
+	$(BIN)/python -m ruff check --fix .
+
+.PHONY: bench
+bench: setup  ## all benchmarks; ARGS=--quick for the CI size
+	@for name in $(BENCHES); do \
+	    echo "== bench.$$name"; \
+	    $(BIN)/python -m bench.$$name $(if $(DATA),--data $(DATA)) $(ARGS); \
+	done
+
+.PHONY: migration
+migration: setup  ## a new database revision: make migration m="add attempt"
+	@test -n "$(m)" || { echo 'Say what it does: make migration m="add attempt"' >&2; exit 1; }
+	$(BIN)/alembic revision -m "$(m)"
+
+.PHONY: docs
+docs: setup  ## rebuild docs/reference, .env.example and api/openapi.json
+	$(BIN)/python -m tools.docs
+
+.PHONY: lock
+lock: setup  ## bring the lock files in line with pyproject.toml; UPGRADE=1 for the newest versions
+	$(BIN)/python -m tools.lock $(if $(UPGRADE),upgrade,make)
+
+.venv/.installed: requirements.lock $(PROJECTS)
+	@tools/venv.sh .venv requirements.lock
+
+.venv-demo/.installed: requirements-demo.lock $(PROJECTS)
+	@tools/venv.sh .venv-demo requirements-demo.lock
