@@ -20,7 +20,8 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     export DEBIAN_FRONTEND=noninteractive
     # The lists may be fresh enough although they can not be refreshed now.
     apt-get update -qq || true
-    "${install[@]}" -qq >/dev/null && exit 0
+    # Another apt-get may be at work.
+    "${install[@]}" -qq -o DPkg::Lock::Timeout=300 >/dev/null && exit 0
     [ -z "${CI:-}" ] || exit 1
 fi
 echo "Tests that need these Debian packages will be reported as not run. To install them:"
