@@ -18,16 +18,11 @@ from scheduler.domain.instants import Instant
 from scheduler.domain.job import CheckpointRequest, JobSpec, Launcher, Role
 from scheduler.domain.placement import Assignment, Placement
 from scheduler.domain.reservation import AttemptKey, Reservation
-from scheduler.domain.topology import Node
 from scheduler.ports.cluster import ClusterView, GangOrder, WorkerReport
 
 
 def a_key(job: str = "job-1", number: int = 0) -> AttemptKey:
     return AttemptKey(JobId(job), AttemptNumber(number))
-
-
-def a_node(name: str, *, gpus: int = 8, path: tuple[str, ...] = ()) -> Node:
-    return Node(name=NodeName(name), gpus=gpus, path=path)
 
 
 def an_order(

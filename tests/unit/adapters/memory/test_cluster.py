@@ -13,7 +13,8 @@ from scheduler.domain.instants import Instant, after, seconds
 from scheduler.domain.job import Outcome
 from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.cluster import GangOrder, WorkerReport, WorkerState
-from tests.gangs import a_key, a_node, an_order, report_of
+from tests.builders import a_node
+from tests.gangs import a_key, an_order, report_of
 
 KEY = a_key()
 
