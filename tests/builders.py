@@ -27,10 +27,10 @@ from scheduler.domain.queue import DEFAULT_PROJECT, DEFAULT_QUEUE, Queue
 from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.domain.resources import NOTHING, Resources
 from scheduler.domain.snapshot import RunningGang, Snapshot
-from scheduler.domain.topology import NODE_LEVEL, Level, Node
+from scheduler.domain.topology import Level, Node, topology_tree
 
 LEVEL_NAMES = ("rack", "block", "zone")
-"""Names of the levels of a picture, closest first; above them all lies `cluster`."""
+"""Names of the levels of a picture, closest first; `cluster` lies above them all by itself."""
 
 A_COMMAND = ("python", "train.py")
 
@@ -126,7 +126,7 @@ def a_node(
     gpus: int = 8,
     gpu_model: str = "",
     resources: Resources = NOTHING,
-    path: tuple[str, ...] = ("cluster", "r1"),
+    path: tuple[str, ...] = ("r1",),
     pool: str = "default",
     labels: Mapping[str, str] | None = None,
     is_ready: bool = True,
@@ -164,15 +164,11 @@ class APicture:
             ),
         )
 
-    def path_of(self, name: str) -> tuple[str, ...]:
-        """Domain values of a node, widest first."""
-        return next(node.path for node in self.nodes if node.name == name)
-
 
 def a_cluster(picture: str, *, gpu_model: str = "", resources: Resources = NOTHING) -> APicture:
     """One line a rack: `rack: gpus gpus ...`, `block/rack: ...`, `zone/block/rack: ...`.
 
-    The nodes of rack r1 are r1-n0, r1-n1, ...; the widest level is `cluster`.
+    The nodes of rack r1 are r1-n0, r1-n1, ...
     """
     nodes: list[Node] = []
     depth = 0
@@ -186,12 +182,11 @@ def a_cluster(picture: str, *, gpu_model: str = "", resources: Resources = NOTHI
                 gpus=int(gpus),
                 gpu_model=gpu_model,
                 resources=resources,
-                path=("cluster", *path),
+                path=path,
             )
             for number, gpus in enumerate(counts.split())
         )
-    names = (*LEVEL_NAMES[:depth], "cluster")
-    levels = tuple(Level(name=ids.LevelName(name), label=name) for name in names)
+    levels = tuple(Level(name=ids.LevelName(name), label=name) for name in LEVEL_NAMES[:depth])
     return APicture(levels=levels, nodes=tuple(nodes))
 
 
@@ -200,14 +195,8 @@ def a_placement(
 ) -> Placement:
     """The placement of a one-role gang, its tier read off the cluster."""
     spec = job.spec if isinstance(job, Job) else job
-    paths = [cluster.path_of(name) for name in workers_by_node]
-    tier, tier_name = 0, NODE_LEVEL
-    if len(workers_by_node) > 1:
-        for index, level in enumerate(cluster.levels):
-            width = len(cluster.levels) - index
-            if len({path[:width] for path in paths}) == 1:
-                tier, tier_name = index + 1, level.name
-                break
+    tree = topology_tree(cluster.levels, cluster.nodes)
+    tier = tree.tier_of(ids.NodeName(name) for name in workers_by_node)
     role = spec.roles[0].name
     return Placement(
         assignments=tuple(
@@ -215,7 +204,7 @@ def a_placement(
             for name, workers in workers_by_node.items()
         ),
         tier=tier,
-        tier_name=tier_name,
+        tier_name=tree.levels[tier].name,
     )
 
 

@@ -1,10 +1,13 @@
 """Jobs and attempts: what a user submits, each start of it, and the two tables of their lives.
 
-Pending ──▶ Starting ──▶ Running ──▶ Succeeded | Failed
+Pending ──▶ Starting ──▶ Running ──▶ Succeeded | Failed | Cancelled
  │  ▲  ▲        │           │
- ▼  │  └────────┴─ Stopping ◀┘        back to Pending: preempted or restarted
-Held │              │
- └───┴──▶ Cancelled ◀┘
+ │  │  ├────────┴───────────┤         back to Pending: preempted or restarted
+ ▼  │  │                    ▼
+Held   └──────────────── Stopping ──▶ Succeeded | Failed | Cancelled
+
+A gang whose workers have all ended by themselves leaves Starting or Running without Stopping.
+A job that waits (Pending, Held) is cancelled at once.
 """
 
 from collections.abc import Mapping
@@ -55,9 +58,13 @@ NEXT_JOB_PHASES: Mapping[JobPhase, frozenset[JobPhase]] = {
     ),
     JobPhase.HELD: frozenset({JobPhase.PENDING, JobPhase.CANCELLED}),
     JobPhase.STARTING: frozenset(
-        {JobPhase.RUNNING, JobPhase.STOPPING, JobPhase.PENDING, JobPhase.SUCCEEDED, JobPhase.FAILED}
+        {JobPhase.RUNNING, JobPhase.STOPPING, JobPhase.PENDING}
+        | {JobPhase.SUCCEEDED, JobPhase.FAILED, JobPhase.CANCELLED}
     ),
-    JobPhase.RUNNING: frozenset({JobPhase.STOPPING, JobPhase.SUCCEEDED, JobPhase.FAILED}),
+    JobPhase.RUNNING: frozenset(
+        {JobPhase.STOPPING, JobPhase.PENDING}
+        | {JobPhase.SUCCEEDED, JobPhase.FAILED, JobPhase.CANCELLED}
+    ),
     JobPhase.STOPPING: frozenset(
         {JobPhase.PENDING, JobPhase.SUCCEEDED, JobPhase.FAILED, JobPhase.CANCELLED}
     ),

@@ -1,0 +1,269 @@
+"""Reasons in words: the only place that makes sentences. API, CLI and events use it."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import assert_never
+
+from scheduler.domain.exit_codes import SIGNAL_BASE, is_signal
+from scheduler.domain.ids import NodeName
+from scheduler.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
+from scheduler.domain.job import Attempt, Outcome, StopCause, WorkerEnd
+from scheduler.domain.placement import (
+    BackingOff,
+    BehindHead,
+    Blocked,
+    ClusterUnreachable,
+    HeldForLargeGang,
+    NeverFits,
+    Placement,
+    PoolMissing,
+    TooFewGpus,
+    WaitingForCloserTier,
+)
+
+
+class Verdict(StrEnum):
+    """What kind of thing a job waits for, in one word."""
+
+    WAITING_FOR_CAPACITY = "WaitingForCapacity"
+    WAITING_FOR_PRIORITY = "WaitingForPriority"
+    WAITING_FOR_CLOSER_TIER = "WaitingForCloserTier"
+    BACKOFF = "Backoff"
+    NEVER_FITS = "NeverFits"
+    CLUSTER_UNREACHABLE = "ClusterUnreachable"
+
+
+def verdict(blocked: Blocked) -> Verdict:
+    """What kind of wait it is."""
+    match blocked:
+        case TooFewGpus() | HeldForLargeGang():
+            return Verdict.WAITING_FOR_CAPACITY
+        case BehindHead():
+            return Verdict.WAITING_FOR_PRIORITY
+        case WaitingForCloserTier():
+            return Verdict.WAITING_FOR_CLOSER_TIER
+        case BackingOff():
+            return Verdict.BACKOFF
+        case NeverFits() | PoolMissing():
+            return Verdict.NEVER_FITS
+        case ClusterUnreachable():
+            return Verdict.CLUSTER_UNREACHABLE
+        case _:
+            assert_never(blocked)
+
+
+def explain(blocked: Blocked) -> str:  # noqa: C901, PLR0911 - one arm a reason
+    """Why a job waits: one sentence with the numbers."""
+    match blocked:
+        case TooFewGpus():
+            return (
+                f"waiting for GPUs: room for {blocked.workers_fit_max} of "
+                f"{_count(blocked.workers_wanted, 'worker')} within one {blocked.level}"
+                f"{_other_levels(blocked)}; {_nodes(blocked)}"
+            )
+        case NeverFits():
+            return (
+                f"can never start: one {blocked.level} of this cluster, empty, does not hold "
+                f"{_count(blocked.workers_wanted, 'worker')}; {_nodes(blocked)}"
+            )
+        case BackingOff():
+            return (
+                f"waiting until {clock_time(blocked.until)} after "
+                f"{_count(blocked.restarts, 'restart')}, so that a failing job does not spin"
+            )
+        case BehindHead():
+            return (
+                f"behind {_count(blocked.jobs_ahead, 'job')} of its queue, the first of which "
+                "waits for GPUs; the queue's policy starts nothing past it"
+            )
+        case WaitingForCloserTier():
+            return _closer_tier(blocked)
+        case HeldForLargeGang():
+            return (
+                f"{blocked.level} {blocked.domain} would fit and is kept free for "
+                f"{blocked.holder}, a large gang that has waited long"
+            )
+        case PoolMissing():
+            return f"no node belongs to pool {blocked.pool}"
+        case ClusterUnreachable():
+            return (
+                f"the cluster has not answered since {clock_time(blocked.since)}; "
+                "what runs goes on, nothing starts until it answers"
+            )
+        case _:
+            assert_never(blocked)
+
+
+def ways_out(blocked: Blocked) -> tuple[str, ...]:  # noqa: C901, PLR0911 - one arm a reason
+    """What would help, each one enough by itself; what only time brings is said last."""
+    match blocked:
+        case TooFewGpus():
+            fewer = (
+                (f"lower the gang to {_count(blocked.workers_fit_max, 'worker')} to start now",)
+                if blocked.workers_fit_max
+                else ()
+            )
+            return (*fewer, "wait: it starts when running jobs end (dally get nodes shows them)")
+        case NeverFits():
+            return (
+                "ask for fewer workers, fewer GPUs per worker or a wider topology.required",
+                f"add nodes: {_count(blocked.nodes, 'node')} are known",
+            )
+        case BackingOff():
+            return ("wait, or cancel and submit it again once its error is mended (dally logs)",)
+        case BehindHead():
+            return ("wait, give the job a higher priority, or use a queue whose policy backfills",)
+        case WaitingForCloserTier():
+            return (
+                f"set topology.preferred: {blocked.offered_level} to start there now",
+                f"wait: from {clock_time(blocked.until)} on it takes what is offered",
+            )
+        case HeldForLargeGang():
+            return (f"wait until {blocked.holder} has started, or give this job a higher priority",)
+        case PoolMissing():
+            return ("name a pool that has nodes (dally get nodes -o wide lists the pools)",)
+        case ClusterUnreachable():
+            return ("mend the connection to the cluster (dallyd check says what it tries)",)
+        case _:
+            assert_never(blocked)
+
+
+_OUTCOMES: dict[Outcome, str] = {
+    Outcome.COMPLETED: "completed",
+    Outcome.USER_ERROR: "the program failed; its log says why (dally logs)",
+    Outcome.KILLED: "a worker was killed by a signal that the scheduler did not send",
+    Outcome.OUT_OF_MEMORY: "a worker used more memory than it may; raise resources.memory",
+    Outcome.START_TIMEOUT: "the gang was not running in time, so all of it was unwound",
+    Outcome.DEADLINE_EXCEEDED: "it ran for its maximum run time (duration.maxRuntime)",
+    Outcome.HUNG: "no step was reported for the hang timeout (hangTimeout)",
+    Outcome.CANCELLED_BY_USER: "cancelled by its user",
+    Outcome.PREEMPTED: "stopped to make room for another job; it starts again by itself",
+    Outcome.UPGRADED: "moved to GPUs that are closer together",
+    Outcome.NODE_LOST: "a node was lost with its workers",
+    Outcome.GPU_UNHEALTHY: "a GPU was reported as unhealthy",
+    Outcome.IMAGE_PULL_FAILED: "the image could not be pulled; check its name and pull secret",
+    Outcome.ADMISSION_REJECTED: "the cluster refused a worker",
+    Outcome.LAUNCH_FAILED: "a worker could not be started; check its command and workingDir",
+    Outcome.WORKER_LOST: "a worker vanished without a report",
+    Outcome.SYSTEM_ERROR: "the scheduler or the cluster failed; the server's log says more",
+}
+
+_CAUSES: dict[StopCause, str] = {
+    StopCause.CANCEL: "its user cancelled it",
+    StopCause.PREEMPT: "another job gets its GPUs",
+    StopCause.UPGRADE: "it moves to GPUs that are closer together",
+    StopCause.WORKER_ENDED: "a worker has ended, so the others end too",
+    StopCause.START_TIMEOUT: "it was not running in time",
+    StopCause.DEADLINE: "it has run for its maximum run time",
+    StopCause.HANG: "it has reported no step for its hang timeout",
+    StopCause.NODE_LOST: "a node is lost",
+}
+
+
+def explain_outcome(
+    outcome: Outcome, *, end: WorkerEnd | None = None, node: NodeName | None = None
+) -> str:
+    """How an attempt ended; with the worker that decided it, its exit code and its error."""
+    sentence = _OUTCOMES[outcome]
+    if end is None or outcome is Outcome.COMPLETED:
+        return sentence
+    place = f" on {node}" if node else ""
+    code = "" if end.exit_code is None else f", {explain_exit(end.exit_code)}"
+    said = f": {end.message}" if end.message else ""
+    return f"{sentence} (rank {end.rank}{place}{code}){said}"
+
+
+def explain_exit(exit_code: int) -> str:
+    """An exit code in words."""
+    if is_signal(exit_code):
+        return f"killed by signal {exit_code - SIGNAL_BASE}"
+    return f"exit code {exit_code}"
+
+
+def explain_stop(cause: StopCause) -> str:
+    """Why a gang is being stopped."""
+    return _CAUSES[cause]
+
+
+def explain_placement(placement: Placement) -> str:
+    """Where a gang goes: `4 workers on n1 (2), n2 (2), within one rack`."""
+    by_node: dict[NodeName, int] = {}
+    for assignment in placement.assignments:
+        by_node[assignment.node] = by_node.get(assignment.node, 0) + assignment.workers
+    shown = [f"{node} ({workers})" for node, workers in list(by_node.items())[:8]]
+    if len(by_node) > len(shown):
+        shown.append(f"{len(by_node) - len(shown)} nodes more")
+    workers = _count(sum(by_node.values()), "worker")
+    return f"{workers} on {', '.join(shown)}, within one {placement.tier_name}"
+
+
+def explain_attempt(attempt: Attempt) -> str:
+    """One attempt in words: its outcome with the message it was stored with."""
+    if attempt.outcome is None:
+        return f"attempt {attempt.number} is {attempt.phase}"
+    return f"attempt {attempt.number}: {attempt.message or _OUTCOMES[attempt.outcome]}"
+
+
+def clock_time(instant: Instant) -> str:
+    """An instant as people read it: to the second, in UTC."""
+    return datetime.fromtimestamp(instant // SECOND, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def short_duration(duration: Duration) -> str:
+    """A duration in its two largest units: `2d 4h`, `12 min`, `1.5 s`."""
+    if duration < MINUTE:
+        return f"{duration / SECOND:.3g} s"
+    if duration < HOUR:
+        minutes, rest = divmod(duration, MINUTE)
+        return f"{minutes} min" + (f" {rest // SECOND} s" if rest >= SECOND else "")
+    if duration < DAY:
+        hours, rest = divmod(duration, HOUR)
+        return f"{hours} h" + (f" {rest // MINUTE} min" if rest >= MINUTE else "")
+    days, rest = divmod(duration, DAY)
+    return f"{days} d" + (f" {rest // HOUR} h" if rest >= HOUR else "")
+
+
+def _closer_tier(blocked: WaitingForCloserTier) -> str:
+    samples = (
+        f"from {_count(blocked.timer_samples, 'past wait')}"
+        if blocked.timer_samples
+        else "the value of waiting"
+    )
+    return (
+        f"waiting for one {blocked.level} until {clock_time(blocked.until)} "
+        f"(timer {short_duration(blocked.timer)}, {samples}); "
+        f"{blocked.gpus_free_at_offer} GPUs are free now across "
+        f"{_count(blocked.domains_at_offer, 'domain')} within one {blocked.offered_level}, "
+        f"where a step would take {blocked.step_slowdown:.2g}x as long"
+    )
+
+
+def _other_levels(blocked: TooFewGpus) -> str:
+    closer = [
+        f"{fit} within one {level}"
+        for level, fit in blocked.workers_fit_by_level.items()
+        if level != blocked.level
+    ]
+    return f" ({', '.join(closer)})" if closer else ""
+
+
+_NODE_REASONS = {
+    "Fits": "with room for a worker",
+    "TooFewGpus": "with too few free GPUs",
+    "NotReady": "not ready",
+    "Cordoned": "cordoned",
+    "OtherPool": "of another pool",
+    "OtherGpuModel": "with another GPU model",
+    "Excluded": "excluded for this job",
+}
+
+
+def _nodes(blocked: TooFewGpus | NeverFits) -> str:
+    """Most common reason first."""
+    counted = sorted(blocked.nodes_by_reason.items(), key=lambda item: (-item[1], item[0]))
+    parts = [f"{count} {_NODE_REASONS.get(reason, reason)}" for reason, count in counted]
+    return f"of {_count(blocked.nodes, 'node')}: {', '.join(parts) or 'none looked at'}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -1,0 +1,169 @@
+"""Every reason has a sentence with its numbers and a way out."""
+
+from typing import get_args
+
+import pytest
+
+from scheduler.domain.explain import (
+    Verdict,
+    clock_time,
+    explain,
+    explain_outcome,
+    explain_placement,
+    explain_stop,
+    short_duration,
+    verdict,
+    ways_out,
+)
+from scheduler.domain.ids import LevelName, NodeName, PoolName, Rank
+from scheduler.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, seconds
+from scheduler.domain.job import Outcome, StopCause, WorkerEnd
+from scheduler.domain.placement import (
+    BackingOff,
+    BehindHead,
+    Blocked,
+    ClusterUnreachable,
+    HeldForLargeGang,
+    NeverFits,
+    PoolMissing,
+    TooFewGpus,
+    WaitingForCloserTier,
+)
+from tests.builders import a_cluster, a_job, a_placement, at
+
+RACK = LevelName("rack")
+
+EXAMPLES: list[tuple[Blocked, str]] = [
+    (
+        TooFewGpus(
+            level=RACK,
+            workers_wanted=4,
+            workers_fit_max=3,
+            workers_fit_by_level={LevelName("node"): 1, RACK: 3},
+            nodes=6,
+            nodes_by_reason={"Fits": 2, "TooFewGpus": 3, "Cordoned": 1},
+        ),
+        "waiting for GPUs: room for 3 of 4 workers within one rack (1 within one node); "
+        "of 6 nodes: 3 with too few free GPUs, 2 with room for a worker, 1 cordoned",
+    ),
+    (
+        NeverFits(
+            level=RACK,
+            workers_wanted=9,
+            workers_fit_max=4,
+            nodes=4,
+            nodes_by_reason={"Fits": 4},
+        ),
+        "can never start: one rack of this cluster, empty, does not hold 9 workers; "
+        "of 4 nodes: 4 with room for a worker",
+    ),
+    (
+        BackingOff(until=at(90), restarts=2),
+        "waiting until 1970-01-01 00:01:30 UTC after 2 restarts, so that a failing job does "
+        "not spin",
+    ),
+    (
+        BehindHead(jobs_ahead=1),
+        "behind 1 job of its queue, the first of which waits for GPUs; the queue's policy "
+        "starts nothing past it",
+    ),
+    (
+        WaitingForCloserTier(
+            level=RACK,
+            until=at(3600),
+            timer=Duration(12 * MINUTE),
+            timer_samples=87,
+            offered_level=LevelName("cluster"),
+            gpus_free_at_offer=32,
+            domains_at_offer=3,
+            step_slowdown=2.31,
+        ),
+        "waiting for one rack until 1970-01-01 01:00:00 UTC (timer 12 min, from 87 past waits); "
+        "32 GPUs are free now across 3 domains within one cluster, where a step would take "
+        "2.3x as long",
+    ),
+    (
+        HeldForLargeGang(level=RACK, domain="r7", holder="llama"),
+        "rack r7 would fit and is kept free for llama, a large gang that has waited long",
+    ),
+    (PoolMissing(pool=PoolName("h100")), "no node belongs to pool h100"),
+    (
+        ClusterUnreachable(since=at(1)),
+        "the cluster has not answered since 1970-01-01 00:00:01 UTC; what runs goes on, "
+        "nothing starts until it answers",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("reason", "sentence"), EXAMPLES, ids=[type(reason).__name__ for reason, _ in EXAMPLES]
+)
+def test_each_reason_has_a_sentence_with_its_numbers(reason: Blocked, sentence: str) -> None:
+    assert explain(reason) == sentence
+
+
+@pytest.mark.parametrize("reason", [reason for reason, _ in EXAMPLES])
+def test_each_reason_has_a_way_out_and_a_verdict(reason: Blocked) -> None:
+    assert all(ways_out(reason))
+    assert ways_out(reason)
+    assert verdict(reason) in Verdict
+
+
+def test_no_reason_lacks_an_example() -> None:
+    assert {type(reason) for reason, _ in EXAMPLES} == set(get_args(Blocked))
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_each_outcome_has_a_sentence(outcome: Outcome) -> None:
+    assert explain_outcome(outcome)
+
+
+@pytest.mark.parametrize("cause", list(StopCause))
+def test_each_stop_cause_has_a_sentence(cause: StopCause) -> None:
+    assert explain_stop(cause)
+
+
+def test_an_outcome_names_the_worker_its_node_its_exit_code_and_its_error() -> None:
+    end = WorkerEnd(
+        rank=Rank(3),
+        exit_code=139,
+        outcome=Outcome.KILLED,
+        message="core dumped",
+        ended_at=at(5),
+    )
+    assert explain_outcome(Outcome.KILLED, end=end, node=NodeName("r1-n0")) == (
+        "a worker was killed by a signal that the scheduler did not send "
+        "(rank 3 on r1-n0, killed by signal 11): core dumped"
+    )
+
+
+def test_a_placement_names_its_nodes_and_its_level() -> None:
+    cluster = a_cluster("r1: 8 8\nr2: 8")
+    placement = a_placement(cluster, a_job(workers=3, gpus=4), {"r1-n0": 2, "r1-n1": 1})
+    assert explain_placement(placement) == "3 workers on r1-n0 (2), r1-n1 (1), within one rack"
+
+
+def test_a_wide_placement_does_not_fill_the_screen() -> None:
+    cluster = a_cluster("r1: " + "8 " * 20)
+    spots = {f"r1-n{number}": 1 for number in range(20)}
+    sentence = explain_placement(a_placement(cluster, a_job(workers=20), spots))
+    assert "12 nodes more" in sentence
+    assert len(sentence) < 160
+
+
+@pytest.mark.parametrize(
+    ("duration", "words"),
+    [
+        pytest.param(seconds(1.5), "1.5 s", id="below a minute"),
+        pytest.param(Duration(12 * MINUTE), "12 min", id="whole minutes"),
+        pytest.param(Duration(2 * MINUTE + 5 * SECOND), "2 min 5 s", id="minutes"),
+        pytest.param(Duration(2 * HOUR + 5 * MINUTE), "2 h 5 min", id="hours"),
+        pytest.param(Duration(3 * DAY + HOUR), "3 d 1 h", id="days"),
+    ],
+)
+def test_a_duration_is_said_in_its_two_largest_units(duration: Duration, words: str) -> None:
+    assert short_duration(duration) == words
+
+
+def test_an_instant_is_said_in_utc() -> None:
+    assert clock_time(at(0.9)) == "1970-01-01 00:00:00 UTC"
