@@ -1,0 +1,155 @@
+"""Reading trace files: numbered lines, typed fields, errors that name FILE:LINE and field."""
+
+import csv
+import gzip
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO, cast
+
+from scheduler.domain.instants import SECOND, Duration
+
+BYTES_OF_HEAD = 65_536
+"""What format detection looks at."""
+
+
+class TraceError(Exception):
+    """A trace file can not be read as its format; names file, line and field."""
+
+    def __init__(self, source: str, line: int, detail: str, *, field: str | None = None) -> None:
+        place = f"{source}:{line}" if line else source
+        super().__init__(f"{place}: field {field}: {detail}" if field else f"{place}: {detail}")
+        self.source = source
+        self.line = line
+        self.field = field
+        self.detail = detail
+
+
+def open_text(path: Path) -> TextIO:
+    """The file as text, unpacked if its name ends in .gz; the byte order mark some tools write
+    is skipped."""
+    if path.suffix == ".gz":
+        return cast("TextIO", gzip.open(path, "rt", encoding="utf-8-sig", newline=""))
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The fields of one row by name, with their place in the file."""
+
+    source: str
+    line: int
+    values: Sequence[str]
+    columns: Mapping[str, int]
+
+    def text(self, name: str, *, default: str | None = None) -> str:
+        """The field as written, without surrounding blanks; `default` where the row has no such
+        column."""
+        index = self.columns.get(name, -1)
+        if 0 <= index < len(self.values):
+            return self.values[index].strip()
+        if default is None:
+            raise self.error(name, "is missing")
+        return default
+
+    def number(self, name: str) -> float:
+        """The field as a finite number."""
+        text = self.text(name)
+        try:
+            value = float(text)
+        except ValueError:
+            raise self.error(name, f"{text!r} is not a number") from None
+        if value - value != 0:
+            raise self.error(name, f"{text!r} is not finite")
+        return value
+
+    def integer(self, name: str) -> int:
+        """The field as a whole number; `3.0` counts as one."""
+        value = self.number(name)
+        if value != int(value):
+            raise self.error(name, f"{self.text(name)!r} is not a whole number")
+        return int(value)
+
+    def count(self, name: str) -> int:
+        """The field as a whole number that is not negative."""
+        value = self.integer(name)
+        if value < 0:
+            raise self.error(name, f"{value} is negative")
+        return value
+
+    def time(self, name: str, *, unit: Duration = SECOND) -> Duration:
+        """The field, counted in `unit`s, as a duration that is not negative."""
+        value = self.number(name)
+        if value < 0:
+            raise self.error(name, f"{self.text(name)!r} is negative")
+        return Duration(round(value * unit))
+
+    def is_empty(self, name: str) -> bool:
+        """Whether the field has no value in this row, or the file no such column."""
+        return self.text(name, default="") in {"", "None", "NULL", "null", "nan", "NaN"}
+
+    def error(self, name: str, detail: str) -> TraceError:
+        """The error that this field of this row is wrong."""
+        return TraceError(self.source, self.line, detail, field=name)
+
+
+def rows_with_header(
+    lines: Iterable[str], source: str, *, required: Sequence[str]
+) -> Iterator[Fields]:
+    """The rows of a CSV whose first line names its columns."""
+    return _rows(lines, source, required=required)
+
+
+def rows_without_header(
+    lines: Iterable[str], source: str, names: Sequence[str]
+) -> Iterator[Fields]:
+    """The rows of a CSV that starts with data, its columns being `names`."""
+    return _rows(lines, source, names=names)
+
+
+def _rows(
+    lines: Iterable[str],
+    source: str,
+    *,
+    names: Sequence[str] = (),
+    required: Sequence[str] = (),
+) -> Iterator[Fields]:
+    reader = csv.reader(lines)
+    try:
+        names = names or [name.strip() for name in next(reader, [])]
+        missing = [name for name in required if name not in names]
+        if missing:
+            raise TraceError(source, 1, f"the header lacks {', '.join(missing)}")
+        columns = {name: index for index, name in enumerate(names)}
+        for values in reader:
+            if not values:
+                continue
+            line = reader.line_num
+            if len(values) != len(names):
+                raise TraceError(source, line, f"has {len(values)} fields instead of {len(names)}")
+            yield Fields(source, line, values, columns)
+    except csv.Error as error:
+        raise TraceError(source, reader.line_num, str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The beginning of a file, for format detection."""
+
+    lines: tuple[str, ...]
+
+    @property
+    def first(self) -> str:
+        """The first line, empty if there is none."""
+        return self.lines[0] if self.lines else ""
+
+    def has_columns(self, *names: str) -> bool:
+        """Whether the first line is a CSV header with all these names."""
+        return set(names) <= {name.strip() for name in self.first.split(",")}
+
+
+def head_of(path: Path) -> Head:
+    """The whole lines among the first bytes of a file."""
+    with open_text(path) as stream:
+        text = stream.read(BYTES_OF_HEAD)
+    return Head(tuple(text.splitlines()[:50]))
