@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TextIO
 
 from scheduler.domain.instants import Duration
+from simulator.errors import TraceError
 from simulator.traces import alibaba, gavel, json_lines, philly, slurm, swf, tables
 from simulator.traces.job import Changed, Dropped, Parsed, TraceJob
-from simulator.traces.source import Head, TraceError, head_of, open_text
+from simulator.traces.source import Head, head_of, open_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from typing import TextIO
 
 from scheduler.domain.instants import SECOND, Duration, Instant
+from simulator.errors import TraceError
 from simulator.traces.job import Dropped, Parsed, TraceJob
-from simulator.traces.source import Fields, Head, TraceError
+from simulator.traces.source import Fields, Head
 
 GAVEL_COLUMNS = (
     "job_type",

@@ -4,6 +4,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from scheduler.domain.instants import DAY, HOUR, SECOND
 from simulator.traces.job import Changed, Dropped, Parsed, TraceJob
@@ -140,7 +141,7 @@ def _peak(columns: _Columns) -> int:
 
 
 def _gap_cv(in_order: Sequence[int]) -> float:
-    gaps = [later - earlier for earlier, later in zip(in_order, in_order[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(in_order)]
     mean = sum(gaps) / len(gaps) if gaps else 0.0
     if mean == 0:
         return 0.0

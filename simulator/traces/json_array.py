@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TextIO
 
-from simulator.traces.source import TraceError
+from simulator.errors import TraceError
 
 CHARS_A_READ = 1 << 16
 BLANKS = " \t\r\n"

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import TextIO, cast
 
 from scheduler.domain.instants import SECOND, Duration, Instant
+from simulator.errors import TraceError
 from simulator.traces.job import Parsed, TraceJob
-from simulator.traces.source import Head, TraceError
+from simulator.traces.source import Head
 
 REQUIRED = frozenset({"name", "arrival_s", "duration_s", "gpus"})
 TEXTS = ("model", "user", "queue", "status")

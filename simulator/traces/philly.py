@@ -18,9 +18,10 @@ from typing import TextIO
 from zoneinfo import ZoneInfo
 
 from scheduler.domain.instants import Duration, Instant
+from simulator.errors import TraceError
 from simulator.traces.job import Changed, Dropped, Parsed, TraceJob
 from simulator.traces.json_array import Element, elements
-from simulator.traces.source import Head, TraceError, rows_with_header
+from simulator.traces.source import Head, rows_with_header
 from simulator.traces.wall_clock import instant_of, parsed
 
 PACIFIC = ZoneInfo("America/Los_Angeles")

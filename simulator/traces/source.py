@@ -8,21 +8,10 @@ from pathlib import Path
 from typing import TextIO, cast
 
 from scheduler.domain.instants import SECOND, Duration
+from simulator.errors import TraceError
 
 BYTES_OF_HEAD = 65_536
 """What format detection looks at."""
-
-
-class TraceError(Exception):
-    """A trace file can not be read as its format; names file, line and field."""
-
-    def __init__(self, source: str, line: int, detail: str, *, field: str | None = None) -> None:
-        place = f"{source}:{line}" if line else source
-        super().__init__(f"{place}: field {field}: {detail}" if field else f"{place}: {detail}")
-        self.source = source
-        self.line = line
-        self.field = field
-        self.detail = detail
 
 
 def open_text(path: Path) -> TextIO:

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from scheduler.domain.instants import Duration, Instant, seconds
+from simulator.errors import TraceError
 from simulator.traces.job import Dropped, Parsed, TraceJob
-from simulator.traces.source import Fields, Head, TraceError
+from simulator.traces.source import Fields, Head
 
 COLUMNS = (
     "job_number",

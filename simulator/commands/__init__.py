@@ -1,0 +1,1 @@
+"""The commands of `dally-sim`: reading flags and showing results; the work is done elsewhere."""

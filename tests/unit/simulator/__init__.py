@@ -1,0 +1,1 @@
+"""The simulator: traces, workloads, the simulated cluster, metrics, reports."""
