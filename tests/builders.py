@@ -156,13 +156,12 @@ class APicture:
     def with_node(self, name: str, **changes: object) -> "APicture":
         """The same cluster with one node changed."""
         assert any(node.name == name for node in self.nodes), name
-        return replace(
-            self,
-            nodes=tuple(
-                replace(node, **changes) if node.name == name else node  # type: ignore[arg-type]
-                for node in self.nodes
-            ),
-        )
+
+        def changed(node: Node) -> Node:
+            return replace(node, **changes)  # type: ignore[arg-type]  # any field
+
+        nodes = tuple(changed(node) if node.name == name else node for node in self.nodes)
+        return replace(self, nodes=nodes)
 
 
 def a_cluster(picture: str, *, gpu_model: str = "", resources: Resources = NOTHING) -> APicture:

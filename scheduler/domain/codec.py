@@ -357,7 +357,8 @@ def _fixed_tuple_decoder(items: tuple[object, ...], hint: object) -> _Decode:
 
 def _mapping_decoder(key_hint: object, value_hint: object) -> _Decode:
     if not _is_text(key_hint):
-        decode_pairs = _items_decoder(tuple[key_hint, value_hint])  # type: ignore[valid-type]
+        pair = tuple[key_hint, value_hint]  # type: ignore[valid-type]  # hints known at run time
+        decode_pairs = _items_decoder(pair)
         return lambda data: dict(cast("list[tuple[object, object]]", decode_pairs(data)))
     decode_key, decode_value = _decoder(key_hint), _decoder(value_hint)
 
