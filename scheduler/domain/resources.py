@@ -11,7 +11,7 @@ class Resources:
     """Thousandths of a CPU core."""
     memory_bytes: int = 0
     extended: tuple[tuple[str, int], ...] = ()
-    """Other counted resources by name, sorted by name, each at least 1."""
+    """Other counted resources by name, sorted by name."""
 
     def __post_init__(self) -> None:
         assert self.cpu_milli >= 0
@@ -20,3 +20,30 @@ class Resources:
 
 
 NOTHING = Resources()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remainder:
+    """What foreign use leaves of a capacity."""
+
+    resources: Resources
+    overdrawn: tuple[str, ...] = ()
+    """Names of resources of which more is used than there is: clamped to 0 in `resources`."""
+
+
+def remainder(capacity: Resources, used: Resources) -> Remainder:
+    """`capacity` less `used`; never negative."""
+    used_extended = dict(used.extended)
+    left = {
+        "cpu": capacity.cpu_milli - used.cpu_milli,
+        "memory": capacity.memory_bytes - used.memory_bytes,
+    }
+    extended = {name: have - used_extended.get(name, 0) for name, have in capacity.extended}
+    return Remainder(
+        resources=Resources(
+            cpu_milli=max(0, left["cpu"]),
+            memory_bytes=max(0, left["memory"]),
+            extended=tuple(sorted((name, max(0, have)) for name, have in extended.items())),
+        ),
+        overdrawn=tuple(name for name, have in {**left, **extended}.items() if have < 0),
+    )

@@ -14,6 +14,26 @@ NODE_LEVEL = LevelName("node")
 CLUSTER_LEVEL = LevelName("cluster")
 """The widest level: all nodes. Implicit, the last, and without a label."""
 
+ABSENT_VALUES = frozenset({"", "unknown", "no-imds-data", "none", "n/a"})
+"""Label values by which clouds say that they do not know where a node stands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uplink:
+    """What leads out of each domain of a level; what is not known is left out."""
+
+    bytes_per_s: float = 0.0
+    """Capacity, one direction; 0 where it is not known."""
+    latency_s: float = 0.0
+    """Added to a message that leaves the domain."""
+    oversubscription: float = 1.0
+    """What the members of the domain can send together, divided by what its uplink carries."""
+
+    def __post_init__(self) -> None:
+        assert self.bytes_per_s >= 0.0
+        assert self.latency_s >= 0.0
+        assert self.oversubscription > 0.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
@@ -22,6 +42,7 @@ class Level:
     name: LevelName
     label: str = ""
     """Key of the node label whose value names the domain at this level."""
+    uplink: Uplink = Uplink()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +52,17 @@ class Node:
     name: NodeName
     gpus: int
     """GPUs that our workers may use when the node is empty (foreign use already subtracted)."""
+    gpus_foreign: int = 0
+    """GPUs that pods of others hold at present; they come on top of `gpus`."""
     gpu_model: GpuModel = GpuModel("")
     resources: Resources = NOTHING
+    """What our workers may use when the node is empty (foreign use already subtracted)."""
+    resources_foreign: Resources = NOTHING
+    """What pods of others hold at present, on top of `resources`."""
+    workers_max: int | None = None
+    """Pods of ours that the node takes at most; None for no limit."""
+    overdrawn: tuple[str, ...] = ()
+    """Resources of which others hold more than the node has: counted as 0, and reported."""
     path: tuple[str, ...] = ()
     """Domain value per level above `node`, widest first; "" where the label is missing."""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -40,6 +70,8 @@ class Node:
     is_ready: bool = True
     is_cordoned: bool = False
     unready_reason: str = ""
+    taints: tuple[str, ...] = ()
+    """Taints that our workers do not tolerate, as `key=value:effect`; they keep workers away."""
 
     def __post_init__(self) -> None:
         assert self.gpus >= 0, self.name
@@ -117,7 +149,8 @@ class TopologyTree:
 
 def path_of(labels: Mapping[str, str], levels: Sequence[Level]) -> tuple[str, ...]:
     """The path of a node with these labels: one value per level (given closest first)."""
-    return tuple(labels.get(level.label, "") for level in reversed(levels))
+    values = (labels.get(level.label, "") for level in reversed(levels))
+    return tuple("" if value in ABSENT_VALUES else value for value in values)
 
 
 def topology_tree(levels: Sequence[Level], nodes: Iterable[Node]) -> TopologyTree:
