@@ -152,7 +152,7 @@ class Policy(Protocol):
 
 
 class SubmissionOrder:
-    """No preemption. Strict (fifo) stops at the first job that does not fit, else (fjf) skips it."""
+    """No preemption. Strict (fifo) stops at a job that does not fit, else (fjf) it is skipped."""
 
     def __init__(self, *, strict: bool) -> None:
         self._strict = strict
