@@ -1,4 +1,4 @@
-"""`dally-sim trace inspect | convert`."""
+"""`dally-sim trace inspect | convert | make`."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,9 +14,17 @@ from rich.table import Table
 from simulator.commands.failing import told_as_errors
 from simulator.errors import TraceError
 from simulator.traces import json_lines
-from simulator.traces.formats import FORMATS, TraceFormat, format_named, format_of, stream
+from simulator.traces.formats import (
+    FORMATS,
+    TraceFormat,
+    format_named,
+    format_of,
+    read_trace,
+    stream,
+)
 from simulator.traces.inspecting import TraceSummary, summarise
 from simulator.traces.job import Changed, Dropped, Parsed, TraceJob
+from simulator.workload import PHILLY_MIX, Arrivals, drawn_jobs, fitted_to, load_of
 
 trace_app = typer.Typer(help="Look at traces, or make JSON lines of them.", no_args_is_help=True)
 
@@ -89,6 +97,41 @@ def convert(
                     kept += 1
     told = "".join(f", {count} dropped as {reason}" for reason, count in sorted(dropped.items()))
     typer.echo(f"{kept} jobs{told}", err=True)
+
+
+@trace_app.command(
+    epilog="Examples: `dally-sim trace make jobs.jsonl --jobs 5000 --gpus 512 --load 0.9`, "
+    "`dally-sim trace make --arrivals bursty --like philly.csv --jobs 100 --gpus 64`"
+)
+def make(
+    out: Annotated[
+        Path | None, typer.Argument(dir_okay=False, help="The file to write; else stdout.")
+    ] = None,
+    arrivals: Annotated[Arrivals, typer.Option(help="How jobs arrive.")] = Arrivals.POISSON,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="Trace to fit demands and run times to; else Philly."
+        ),
+    ] = None,
+    *,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of jobs.")] = 1000,
+    gpus: Annotated[int, typer.Option(min=1, help="GPUs of the cluster the load is for.")] = 512,
+    load: Annotated[float, typer.Option(help="GPU time asked for over GPU time there is.")] = 0.8,
+    seed: Annotated[int, typer.Option(help="The one number behind all chance.")] = 0,
+) -> None:
+    """Write a synthetic workload, drawn from a seed, as JSON lines."""
+    with told_as_errors():
+        mix = PHILLY_MIX
+        if like is not None:
+            mix = fitted_to(read_trace(like).jobs, source=like.name)
+        drawn = drawn_jobs(mix, arrivals, jobs=jobs, gpus=gpus, load=load, seed=seed)
+        text = "".join(json_lines.written(job) + "\n" for job in drawn)
+        if out is None:
+            typer.echo(text, nl=False)
+        else:
+            out.write_text(text, encoding="utf-8")
+    typer.echo(f"{jobs} jobs like {mix.source}, load {load_of(drawn, gpus=gpus):.3f}", err=True)
 
 
 def _lines(parsed: Iterable[Parsed], dropped: dict[str, int]) -> Iterator[str]:

@@ -52,3 +52,12 @@ def test_a_trace_of_dropped_rows_alone_is_an_error(tmp_path: Path) -> None:
     told = CliRunner().invoke(app, ["trace", "inspect", str(empty)])
     assert told.exit_code == 2
     assert "has no job (1 rows dropped)" in told.stderr
+
+
+def test_a_made_workload_is_a_trace_with_the_load_it_names(tmp_path: Path) -> None:
+    target = tmp_path / "made.jsonl"
+    options = ["--jobs", "50", "--gpus", "64", "--load", "0.7", "--seed", "5"]
+    told = CliRunner().invoke(app, ["trace", "make", str(target), *options])
+    assert told.exit_code == 0
+    assert "50 jobs like Philly, load 0." in told.output
+    assert len(read_trace(target).jobs) == 50
