@@ -1,1 +1,53 @@
-"""The command tree of `dally`."""
+"""`dally` from the command line to an exit code."""
+
+import sys
+
+import click
+
+import cli.commands.changing
+import cli.commands.configuring
+import cli.commands.logs
+import cli.commands.reading
+import cli.commands.submitting  # noqa: F401 - each module adds its commands to the root
+from cli import output
+from cli.failures import CommandError, ExitCode
+from cli.root import dally
+
+
+def main() -> None:
+    """Run one command; the process ends with its exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command; its exit code (docs/reference/cli.md)."""
+    try:
+        dally.main(args=arguments, prog_name="dally", standalone_mode=False)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else ExitCode.ERROR
+    except BrokenPipeError:
+        sys.stderr.close()
+        return ExitCode.ERROR
+    except (click.Abort, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
+    except (CommandError, click.ClickException) as error:
+        return _failed(error)
+    return ExitCode.OK
+
+
+def _failed(error: CommandError | click.ClickException) -> int:
+    match error:
+        case CommandError():
+            output.failure(error)
+            return error.exit_code
+        case click.exceptions.NoArgsIsHelpError():
+            output.note(error.format_message())
+            return ExitCode.USAGE
+        case click.UsageError():
+            where = error.ctx.command_path if error.ctx else "dally"
+            output.note(f"error: Usage: {error.format_message()}")
+            output.note(f"  try: {where} --help")
+            return ExitCode.USAGE
+        case _:
+            output.note(f"error: {error.format_message()}")
+            return ExitCode.ERROR

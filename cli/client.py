@@ -1,0 +1,181 @@
+"""The HTTP client: paths, problems, streams. Knows wire types, not the scheduler."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+from urllib.parse import quote
+
+import httpx2
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from api.problems import Problem
+from cli.config import Context
+from cli.failures import CommandError, ServerError, UnreachableError
+
+TIMEOUT_S = 30.0
+CONNECT_TIMEOUT_S = 5.0
+STREAM_SILENCE_MAX_S = 60.0
+"""The server sends a heartbeat every 15 s; a stream silent for longer is dead."""
+
+Parameters = Mapping[str, str | int | bool | None]
+JsonObject = dict[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One document of a file, as the user wrote it."""
+
+    text: str
+    """Padded with empty lines, so that the server counts lines as the file does."""
+    media_type: str
+    source: str
+    """Name of the file, or `-` for stdin."""
+    name: str = ""
+    """`metadata.name`, empty if it could not be read."""
+    project: str = ""
+
+
+_JSON_OBJECT: TypeAdapter[JsonObject] = TypeAdapter(JsonObject)
+
+
+class Client:
+    """Talks to one server as one caller. Close it, or use it in a `with`."""
+
+    def __init__(self, context: Context) -> None:
+        self.project = context.project
+        self.server = context.server.rstrip("/")
+        headers = {"Accept": "application/json, application/problem+json"}
+        if context.token:
+            headers["Authorization"] = f"Bearer {context.token}"
+        try:
+            self._http = httpx2.Client(
+                base_url=self.server,
+                headers=headers,
+                timeout=httpx2.Timeout(TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
+            )
+        except (httpx2.InvalidURL, ValueError) as error:
+            raise CommandError(
+                f"{context.server!r} is not a server address: {error}",
+                reason="InvalidServer",
+                way_out="--server http://HOST:PORT",
+            ) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._http.close()
+
+    def job_path(self, name: str, *more: str, project: str | None = None) -> str:
+        """Path of a job or of something below it."""
+        return "/".join(
+            (self.jobs_path(project), *(quote(part, safe="") for part in (name, *more)))
+        )
+
+    def jobs_path(self, project: str | None = None) -> str:
+        """Path of a project's jobs."""
+        return f"/api/v1/projects/{quote(project or self.project, safe='')}/jobs"
+
+    def get(self, path: str, parameters: Parameters | None = None) -> JsonObject:
+        """GET a JSON object. Raises ServerError, UnreachableError."""
+        return self.send("GET", path, parameters=parameters)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        parameters: Parameters | None = None,
+        body: JsonValue = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> JsonObject:
+        """Any request with a JSON answer; an empty answer is an empty object."""
+        return self.exchange(method, path, parameters=parameters, body=body, headers=headers)[1]
+
+    def exchange(
+        self,
+        method: str,
+        path: str,
+        *,
+        parameters: Parameters | None = None,
+        body: JsonValue = None,
+        document: Document | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[int, JsonObject]:
+        """Like `send`, with the HTTP status; the body may be a document as the user wrote it."""
+        sent = dict(headers or {})
+        if document is not None:
+            sent["Content-Type"] = document.media_type
+        with self._reaching():
+            response = self._http.request(
+                method,
+                path,
+                params=_present(parameters),
+                json=body,
+                content=None if document is None else document.text.encode(),
+                headers=sent,
+            )
+        if response.is_success:
+            return response.status_code, self._object(response) if response.content else {}
+        raise ServerError(self._problem(response))
+
+    @contextmanager
+    def stream(self, path: str, parameters: Parameters | None = None) -> Iterator[Iterator[bytes]]:
+        """GET a stream of bytes as they come."""
+        timeout = httpx2.Timeout(STREAM_SILENCE_MAX_S, connect=CONNECT_TIMEOUT_S)
+        headers = {"Accept": "application/x-ndjson, text/plain, application/problem+json"}
+        with (
+            self._reaching(),
+            self._http.stream(
+                "GET", path, params=_present(parameters), headers=headers, timeout=timeout
+            ) as response,
+        ):
+            if not response.is_success:
+                response.read()
+                raise ServerError(self._problem(response))
+            yield response.iter_raw()
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        try:
+            yield
+        except httpx2.TransportError as error:
+            raise UnreachableError(
+                f"no answer from {self.server}: {error}",
+                reason="ServerUnreachable",
+                way_out="start one with: dallyd serve",
+            ) from error
+
+    def _object(self, response: httpx2.Response) -> JsonObject:
+        try:
+            return _JSON_OBJECT.validate_json(response.content)
+        except ValidationError as error:
+            raise self._foreign(response) from error
+
+    def _problem(self, response: httpx2.Response) -> Problem:
+        try:
+            return Problem.model_validate_json(response.content)
+        except ValidationError as error:
+            raise self._foreign(response) from error
+
+    def _foreign(self, response: httpx2.Response) -> CommandError:
+        return CommandError(
+            f"{self.server} answered {response.status_code} with something Dally does not say",
+            reason="NotADallyServer",
+            way_out="dally config get-contexts",
+        )
+
+
+def _present(parameters: Parameters | None) -> dict[str, str | int]:
+    return {
+        name: str(value).lower() if isinstance(value, bool) else value
+        for name, value in (parameters or {}).items()
+        if value is not None
+    }

@@ -1,0 +1,1 @@
+"""The commands of `dally`, a module for each group that belongs together."""

@@ -1,0 +1,233 @@
+"""`cancel`, `delete`, `hold`, `release`, `wait`: what changes or awaits jobs that exist."""
+
+import sys
+from collections.abc import Callable
+
+import click
+
+from api.jobs.schemas import TERMINAL_PHASES, JobList, JobObject
+from cli import output
+from cli.client import Client
+from cli.command import Session, command
+from cli.failures import CommandError, ServerError
+from cli.following import changes, is_ended, own_exit_code
+from cli.kinds import job_name
+from cli.root import dally
+from cli.times import span_s
+
+NOT_FOUND = 404
+PAGE = 500
+ALIASES = {"condition=complete": "phase=succeeded", "condition=failed": "phase=failed"}
+
+names_argument = click.argument("names", nargs=-1)
+reason_option = click.option("--reason", default="", help="Told in the job's event.")
+selector_option = click.option("-l", "--selector", help="Jobs with these labels instead of names.")
+all_option = click.option("--all", "is_all", is_flag=True, help="All live jobs of the project.")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+
+
+@command(
+    dally,
+    "cancel",
+    examples=("dally cancel resnet50", "dally cancel resnet50 --now", "dally cancel --all --yes"),
+)
+@names_argument
+@click.option("--now", is_flag=True, help="Kill at once instead of granting the grace.")
+@reason_option
+@click.option("--wait", is_flag=True, help="Wait until the jobs have ended.")
+@selector_option
+@all_option
+@yes_option
+def cancel(
+    session: Session,
+    *,
+    names: tuple[str, ...],
+    now: bool,
+    reason: str,
+    wait: bool,
+    selector: str | None,
+    is_all: bool,
+    yes: bool,
+) -> None:
+    """Stop jobs: SIGTERM, then SIGKILL after their grace. Asking again is harmless."""
+    with session.connect() as client:
+        chosen = _chosen(client, names, selector=selector, is_all=is_all, is_sure=yes)
+
+        def one(name: str) -> None:
+            answer = client.send(
+                "POST", client.job_path(name, "cancel"), body={"now": now, "reason": reason}
+            )
+            phase = JobObject.model_validate(answer).status.phase
+            output.line(
+                f"job/{name} {'cancelling' if phase not in TERMINAL_PHASES else phase.lower()}"
+            )
+
+        _for_each(chosen, one)
+        if wait:
+            for name in chosen:
+                for _ in changes(client, name):
+                    pass
+
+
+@command(
+    dally,
+    "delete",
+    examples=("dally delete job resnet50", "dally delete job/resnet50 --ignore-not-found"),
+)
+@names_argument
+@click.option("--ignore-not-found", is_flag=True, help="A job that is gone is no error.")
+@click.option("--cancel", "is_cancelling", is_flag=True, help="Cancel a live job first, and wait.")
+@selector_option
+def delete(
+    session: Session,
+    *,
+    names: tuple[str, ...],
+    ignore_not_found: bool,
+    is_cancelling: bool,
+    selector: str | None,
+) -> None:
+    """Remove ended jobs with all that is kept of them, freeing their names."""
+    if len(names) > 1 and names[0] in ("job", "jobs", "jo"):
+        names = names[1:]
+    with session.connect() as client:
+        chosen = _chosen(client, names, selector=selector, is_all=False, is_sure=True)
+
+        def one(name: str) -> None:
+            try:
+                if is_cancelling:
+                    client.send("POST", client.job_path(name, "cancel"), body={})
+                    for _ in changes(client, name):
+                        pass
+                client.send("DELETE", client.job_path(name))
+            except ServerError as error:
+                if not (ignore_not_found and error.problem.status == NOT_FOUND):
+                    raise
+            else:
+                output.line(f"job/{name} deleted")
+
+        _for_each(chosen, one)
+
+
+@command(
+    dally, "hold", examples=("dally hold resnet50", "dally hold resnet50 --reason 'data is late'")
+)
+@names_argument
+@reason_option
+def hold(session: Session, *, names: tuple[str, ...], reason: str) -> None:
+    """Keep pending jobs from being considered."""
+    _post_all(session, names, "hold", reason, done="held")
+
+
+@command(dally, "release", examples=("dally release resnet50", "dally release job/resnet50"))
+@names_argument
+@reason_option
+def release(session: Session, *, names: tuple[str, ...], reason: str) -> None:
+    """Let held jobs be considered again."""
+    _post_all(session, names, "release", reason, done="released")
+
+
+def _post_all(
+    session: Session, names: tuple[str, ...], verb: str, reason: str, *, done: str
+) -> None:
+    with session.connect() as client:
+
+        def one(name: str) -> None:
+            client.send("POST", client.job_path(name, verb), body={"reason": reason})
+            output.line(f"job/{name} {done}")
+
+        _for_each(_chosen(client, names, selector=None, is_all=False, is_sure=True), one)
+
+
+def _for_each(names: list[str], act: Callable[[str], None]) -> None:
+    """Act on each; a failure is told and does not keep the others from their turn."""
+    worst = 0
+    for name in names:
+        try:
+            act(name)
+        except ServerError as error:
+            output.failure(error)
+            worst = max(worst, error.exit_code)
+    if worst:
+        raise SystemExit(worst)
+
+
+def _chosen(
+    client: Client, names: tuple[str, ...], *, selector: str | None, is_all: bool, is_sure: bool
+) -> list[str]:
+    if names:
+        return [job_name(name) for name in names]
+    if not selector and not is_all:
+        raise click.UsageError("name a job, or choose by -l LABEL=VALUE")
+    page = client.get(client.jobs_path(), {"labelSelector": selector, "limit": PAGE})
+    jobs = [job for job in JobList.model_validate(page).items if selector or not is_ended(job)]
+    found = [job.metadata.name for job in jobs]
+    if not is_sure and found:
+        _ask(f"cancel {len(found)} jobs ({', '.join(found[:5])}{', ...' if found[5:] else ''})?")
+    return found
+
+
+def _ask(question: str) -> None:
+    if not sys.stdin.isatty():
+        raise CommandError(question, reason="NotConfirmed", way_out="pass --yes")
+    click.confirm(question, abort=True)
+
+
+@command(
+    dally,
+    "wait",
+    examples=(
+        "dally wait job/resnet50 --for=phase=Succeeded --timeout=1h",
+        "dally wait resnet50 --for=condition=Complete",
+    ),
+)
+@click.argument("name")
+@click.option("--for", "goal", default="phase=Succeeded", show_default=True, help="Or: delete.")
+@click.option("--timeout", default="30s", show_default=True, help="0s for as long as it takes.")
+@click.option("--exit-code-from-job", is_flag=True, help="Exit as the job's worst worker did.")
+def wait(session: Session, *, name: str, goal: str, timeout: str, exit_code_from_job: bool) -> None:
+    """Wait until a job is in a phase: exit 0 then, 1 when time is over or it ended otherwise."""
+    wanted = _wanted_phase(goal)
+    limit_s = span_s(timeout) or None
+    with session.connect() as client:
+        job = _await(client, job_name(name), wanted, limit_s)
+        if job is None:
+            output.line(f"job/{job_name(name)} deleted")
+            return
+        is_met = job.status.phase.lower() == wanted
+        if exit_code_from_job and is_ended(job):
+            raise SystemExit(own_exit_code(client, job))
+    if is_met:
+        output.line(f"job/{job.metadata.name} {job.status.phase}")
+        return
+    how = "ended" if is_ended(job) else f"is still, after {timeout},"
+    raise CommandError(
+        f"job/{job.metadata.name} {how} {job.status.phase}",
+        reason="ConditionNotMet",
+        way_out=f"dally why {job.metadata.name}",
+    )
+
+
+def _wanted_phase(goal: str) -> str:
+    goal = ALIASES.get(goal.lower(), goal.lower())
+    kind, _, phase = goal.partition("=")
+    if goal == "delete":
+        return goal
+    if kind != "phase" or not phase:
+        raise click.UsageError("--for wants phase=PHASE, condition=Complete or delete")
+    return phase
+
+
+def _await(client: Client, name: str, wanted: str, limit_s: float | None) -> JobObject | None:
+    """The job when it is in the wanted phase, has ended or time is over; None once deleted."""
+    last: JobObject | None = None
+    try:
+        for job in changes(client, name, timeout_s=limit_s, is_past_end=wanted == "delete"):
+            last = job
+            if job.status.phase.lower() == wanted:
+                return job
+    except ServerError as error:
+        if wanted == "delete" and error.problem.status == NOT_FOUND:
+            return None
+        raise
+    assert last is not None
+    return last

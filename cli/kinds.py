@@ -1,0 +1,199 @@
+"""The kinds of objects that `get` and `describe` know: names, paths, columns."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from pydantic import JsonValue
+
+from api.events.schemas import EventView
+from api.jobs.schemas import JobObject
+from api.nodes.schemas import NodeView
+from api.projects.schemas import ProjectView
+from api.queues.schemas import QueueView
+from api.tokens.schemas import TokenView
+from cli.failures import CommandError
+from cli.times import age
+
+Columns = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind of object."""
+
+    name: str
+    """Singular, as in `job/NAME`."""
+    plural: str
+    short: str
+    path: str
+    """Path of the list; empty for jobs, whose path depends on the project."""
+    headers: tuple[str, ...]
+    headers_wide: tuple[str, ...] = ()
+    """Added by `-o wide`."""
+    row: Callable[[JsonValue], tuple[object, ...]]
+    """Values for all headers, the wide ones included."""
+    is_paged: bool = False
+
+
+def _job_row(item: JsonValue) -> tuple[object, ...]:
+    job = JobObject.model_validate(item)
+    status = job.status
+    return (
+        job.metadata.name,
+        job.spec.queue,
+        status.phase,
+        status.workers,
+        status.gpus,
+        age(job.metadata.create_time),
+        job.metadata.project,
+        status.priority,
+        status.attempts,
+        status.reason,
+        job.metadata.created_by,
+    )
+
+
+def _node_row(item: JsonValue) -> tuple[object, ...]:
+    node = NodeView.model_validate(item)
+    state = "Ready" if node.is_ready else "NotReady"
+    return (
+        node.name,
+        state + (",Cordoned" if node.is_cordoned else ""),
+        node.pool,
+        node.gpu_model,
+        node.gpus,
+        node.gpus_held,
+        node.gpus - node.gpus_held,
+        "/".join(reversed(node.path.values())),
+        f"{node.cpus:g}",
+        ",".join(node.jobs),
+    )
+
+
+def _queue_row(item: JsonValue) -> tuple[object, ...]:
+    queue = QueueView.model_validate(item)
+    return (
+        queue.name,
+        queue.jobs_pending,
+        queue.jobs_active,
+        queue.gpus_pending,
+        queue.gpus_active,
+        queue.jobs_held,
+        queue.policy,
+        ",".join(queue.projects),
+    )
+
+
+def _project_row(item: JsonValue) -> tuple[object, ...]:
+    project = ProjectView.model_validate(item)
+    return (project.name, ",".join(project.queues))
+
+
+def _event_row(item: JsonValue) -> tuple[object, ...]:
+    event = EventView.model_validate(item)
+    subject = f"job/{event.job}" if event.job else f"node/{event.node}" if event.node else ""
+    return (
+        age(event.time) + (f" (x{event.count})" if event.count > 1 else ""),
+        event.type,
+        event.reason,
+        subject,
+        event.message,
+        event.actor,
+        event.attempt,
+    )
+
+
+def _token_row(item: JsonValue) -> tuple[object, ...]:
+    token = TokenView.model_validate(item)
+    return (
+        token.id,
+        token.name,
+        "admin" if token.admin else ",".join(token.projects),
+        "revoked" if token.is_revoked else "valid",
+        token.expire_time,
+        age(token.create_time),
+    )
+
+
+JOB = Kind(
+    name="job",
+    plural="jobs",
+    short="jo",
+    path="",
+    headers=("NAME", "QUEUE", "PHASE", "WORKERS", "GPUS", "AGE"),
+    headers_wide=("PROJECT", "PRIORITY", "ATTEMPTS", "REASON", "BY"),
+    row=_job_row,
+    is_paged=True,
+)
+NODE = Kind(
+    name="node",
+    plural="nodes",
+    short="no",
+    path="/api/v1/nodes",
+    headers=("NAME", "STATE", "POOL", "MODEL", "GPUS", "HELD", "FREE"),
+    headers_wide=("TOPOLOGY", "CPUS", "JOBS"),
+    row=_node_row,
+)
+QUEUE = Kind(
+    name="queue",
+    plural="queues",
+    short="q",
+    path="/api/v1/queues",
+    headers=("NAME", "PENDING", "ACTIVE", "GPUS-PENDING", "GPUS-ACTIVE"),
+    headers_wide=("HELD", "POLICY", "PROJECTS"),
+    row=_queue_row,
+)
+PROJECT = Kind(
+    name="project",
+    plural="projects",
+    short="pr",
+    path="/api/v1/projects",
+    headers=("NAME", "QUEUES"),
+    row=_project_row,
+)
+EVENT = Kind(
+    name="event",
+    plural="events",
+    short="ev",
+    path="/api/v1/events",
+    headers=("AGE", "TYPE", "REASON", "OBJECT", "MESSAGE"),
+    headers_wide=("BY", "ATTEMPT"),
+    row=_event_row,
+    is_paged=True,
+)
+TOKEN = Kind(
+    name="token",
+    plural="tokens",
+    short="to",
+    path="/api/v1/tokens",
+    headers=("ID", "NAME", "MAY", "STATE", "EXPIRES", "AGE"),
+    row=_token_row,
+)
+
+KINDS = (JOB, NODE, QUEUE, PROJECT, EVENT, TOKEN)
+_BY_NAME = {name: kind for kind in KINDS for name in (kind.name, kind.plural, kind.short)}
+
+
+def kind_named(name: str) -> Kind:
+    """The kind of that name, plural or short name. Raises CommandError with the nearest one."""
+    kind = _BY_NAME.get(name.lower())
+    if kind is None:
+        near = get_close_matches(name.lower(), _BY_NAME, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise CommandError(
+            f"no kind of object is called {name!r}{hint}",
+            reason="UnknownKind",
+            way_out="dally api-resources",
+        )
+    return kind
+
+
+def job_name(text: str) -> str:
+    """NAME of `NAME` or `job/NAME`. Raises CommandError for another kind."""
+    kind, slash, name = text.rpartition("/")
+    if slash and kind_named(kind) is not JOB:
+        raise CommandError(
+            f"{text!r} is not a job", reason="NotAJob", way_out=f"dally describe {kind} {name}"
+        )
+    return name

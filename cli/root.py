@@ -1,0 +1,23 @@
+"""The root of the command tree, to which each module of cli/commands adds its commands."""
+
+import click
+
+from cli.command import DallyGroup
+from cli.config import Choices
+
+
+@click.group(cls=DallyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--server", metavar="URL", help="Server to talk to [DALLY_SERVER].")
+@click.option("--token", metavar="TOKEN", help="Token to show [DALLY_TOKEN].")
+@click.option("--context", metavar="NAME", help="Context of the config file [DALLY_CONTEXT].")
+@click.option("-p", "--project", metavar="NAME", help="Project of the jobs.")
+@click.pass_context
+def dally(
+    ctx: click.Context,
+    server: str | None,
+    token: str | None,
+    context: str | None,
+    project: str | None,
+) -> None:
+    """Dally schedules distributed deep-learning jobs on GPU clusters."""
+    ctx.obj = Choices(server=server, token=token, context=context, project=project)

@@ -1,0 +1,1 @@
+"""Tests: the parts of the CLI that need no server."""
