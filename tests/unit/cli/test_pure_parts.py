@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from cli import output
 from cli.app import run
@@ -185,7 +186,7 @@ def test_every_command_shows_two_examples_or_more(path: str) -> None:
     assert all(f"dally {path}" in example for example in examples)
 
 
-SCHEMA = {
+SCHEMA: JsonValue = {
     "$ref": "#/$defs/JobFile",
     "$defs": {
         "JobFile": {"type": "object", "properties": {"spec": {"$ref": "#/$defs/Spec"}}},
