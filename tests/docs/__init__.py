@@ -1,0 +1,1 @@
+"""Front door: what the pages promise, run against a real server."""
