@@ -1,1 +1,109 @@
-"""Who is calling, and what a request may use."""
+"""What a request may use, and who is calling."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Protocol
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from api.callers import Caller, Callers
+from api.errors import RequestError
+from api.limits import ApiLimits, RateLimiter
+from api.paging import PageSigner
+from scheduler.ports.account_store import AccountStore
+from scheduler.ports.clock import Clock
+from scheduler.ports.job_store import JobStore
+from scheduler.ports.log_source import LogSource
+
+DEFAULT_PRIORITIES: Mapping[str, int] = {"low": -100, "normal": 0, "high": 100}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadinessCheck:
+    """One thing that must be well before the server takes requests."""
+
+    name: str
+    check: Callable[[], None]
+    """Raises when it is not well; the error's text is shown with `?verbose` to admins' eyes."""
+
+
+class RequestObserver(Protocol):
+    """Counts requests, for metrics."""
+
+    def __call__(self, *, route: str, method: str, status: int, seconds: float) -> None:
+        """One request has been answered; `route` is the template, never the raw path."""
+        ...
+
+
+def _observe_nothing(*, route: str, method: str, status: int, seconds: float) -> None:
+    """Nobody counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiDependencies:
+    """All that the API is given by the composition root."""
+
+    store: JobStore
+    accounts: AccountStore
+    clock: Clock
+    new_id: Callable[[], str]
+    secret: bytes
+    """The server's secret: signs attempt tokens and continue tokens; equal on all replicas."""
+    version: str
+    logs: LogSource | None = None
+    """None where this process can not read logs."""
+    on_write: Callable[[], None] = field(default=lambda: None)
+    """Wakes the loop, after a write it should act on."""
+    readiness: tuple[ReadinessCheck, ...] = ()
+    limits: ApiLimits = field(default_factory=ApiLimits)
+    priorities: Mapping[str, int] = field(default_factory=lambda: DEFAULT_PRIORITIES)
+    """Priority classes by name."""
+    observe_request: RequestObserver = _observe_nothing
+
+
+class Services:
+    """The dependencies, with what the API itself keeps while it runs."""
+
+    def __init__(self, given: ApiDependencies) -> None:
+        self.given = given
+        self.store = given.store
+        self.clock = given.clock
+        self.limits = given.limits
+        self.callers = Callers(given.accounts)
+        self.rate_limiter = RateLimiter(
+            per_second=given.limits.requests_per_second, burst=given.limits.requests_burst
+        )
+        self.pages = PageSigner(given.secret)
+
+
+def _services(request: Request) -> Services:
+    services: Services = request.app.state.services
+    return services
+
+
+def _caller(request: Request) -> Caller:
+    """The authenticated caller: the gate lets nobody else through to a route that asks for one."""
+    caller: Caller = request.state.caller
+    return caller
+
+
+# Async only so that they cost no worker thread: they wait for nothing.
+async def _services_of(request: Request) -> Services:
+    return _services(request)
+
+
+async def _caller_of(request: Request) -> Caller:
+    return _caller(request)
+
+
+async def _admin_of(request: Request) -> Caller:
+    caller = _caller(request)
+    if not caller.is_admin:
+        raise RequestError("Forbidden", f"{caller.name} is not an admin")
+    return caller
+
+
+ServicesOf = Annotated[Services, Depends(_services_of)]
+CallerOf = Annotated[Caller, Depends(_caller_of)]
+AdminOf = Annotated[Caller, Depends(_admin_of)]

@@ -29,5 +29,7 @@ class Problem(Reply):
     """Path of the request."""
     reason: str
     """Stable CamelCase code."""
+    remedy: str
+    """What helps."""
     errors: list[ProblemEntry] = Field(default_factory=list)
     request_id: str

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Callable
 from typing import Annotated
 
-from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema
+from pydantic import BeforeValidator, Field, PlainValidator, StringConstraints, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from api.job_files.quantities import QuantityError, parse_bytes, parse_cpus, parse_duration
@@ -144,15 +144,8 @@ Text = Annotated[str, StringConstraints(max_length=4096)]
 
 Command = Annotated[
     tuple[str, ...],
-    PlainValidator(_command),
-    WithJsonSchema(
-        {
-            "type": "array",
-            "items": {"type": "string"},
-            "minItems": 1,
-            "examples": [["torchrun", "train.py"]],
-        }
-    ),
+    BeforeValidator(_command),
+    Field(min_length=1, examples=[["torchrun", "train.py"]]),
 ]
 AbsolutePath = Annotated[
     str, PlainValidator(_absolute_path), _schema("string", examples=["/workspace"])

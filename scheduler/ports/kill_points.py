@@ -13,6 +13,8 @@ class KillPoint(StrEnum):
 
     SUBMIT_BEFORE_WRITE = "submit.write.before"
     SUBMIT_AFTER_WRITE = "submit.write.after"
+    CANCEL_BEFORE_WRITE = "cancel.write.before"
+    CANCEL_AFTER_WRITE = "cancel.write.after"
 
 
 _hook: Callable[[KillPoint], None] | None = None

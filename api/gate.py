@@ -1,0 +1,148 @@
+"""The outermost layer: an id for each request, who is calling, how often, and no bare failure.
+
+Every path but the public ones needs a known token. That is decided here, before any route, so
+that a new route is closed until somebody opens it.
+"""
+
+import math
+from collections.abc import Mapping
+
+import structlog
+from anyio import to_thread
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from api.bodies import too_large
+from api.callers import Caller, bearer
+from api.dependencies import Services
+from api.documents.document import BYTES_MAX
+from api.errors import RequestError, on_bug, on_request_error, on_scheduler_error
+from scheduler.domain.errors import SchedulerError
+from scheduler.domain.instants import elapsed, in_seconds
+
+PUBLIC_PATHS = frozenset({"/livez", "/readyz", "/version"})
+PUBLIC_PREFIXES = ("/errors/",)
+ATTEMPT_PATHS = frozenset({"/api/v1/attempts/progress"})
+"""Paths that check the token of an attempt themselves."""
+
+_SECURITY_HEADERS: Mapping[str, str] = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+_REQUEST_ID_LENGTH = 12
+
+_log = structlog.get_logger("dally.api")
+
+
+def is_public(path: str) -> bool:
+    """Whether a path may be asked for without a token."""
+    return path in PUBLIC_PATHS or path.startswith(PUBLIC_PREFIXES)
+
+
+class Gate:
+    """ASGI middleware around the whole application."""
+
+    def __init__(self, app: ASGIApp, services: Services) -> None:
+        self._app = app
+        self._services = services
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        passage = _Passage(scope, send, self._services)
+        try:
+            await self._admit(scope)
+            await self._app(scope, receive, passage.send)
+        except Exception as error:  # noqa: BLE001 - the last resort: logged, and told as a 500
+            await passage.fail(error, receive)
+        finally:
+            passage.record()
+
+    async def _admit(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        _refuse_large(headers)
+        path: str = scope["path"]
+        if is_public(path) or path in ATTEMPT_PATHS:
+            return
+        caller = await self._caller(headers)
+        scope["state"]["caller"] = caller
+        if caller.is_admin:
+            return
+        services = self._services
+        wait_s = services.rate_limiter.wait_s(caller.token_id, services.clock.now())
+        if wait_s > 0:
+            retry = {"Retry-After": str(math.ceil(wait_s))}
+            raise RequestError("TooManyRequests", f"wait {wait_s:.2f} s", headers=retry)
+
+    async def _caller(self, headers: Headers) -> Caller:
+        services = self._services
+        secret = bearer(headers.get("authorization", ""))
+        if secret is not None:
+            now = services.clock.now()
+            caller = services.callers.cached(secret, now)
+            if caller is None:
+                caller = await to_thread.run_sync(services.callers.find, secret, now)
+            if caller is not None:
+                return caller
+        detail = "no bearer token was given" if secret is None else "the token is not valid"
+        challenge = {"WWW-Authenticate": 'Bearer realm="dally"'}
+        raise RequestError("Unauthenticated", detail, headers=challenge)
+
+
+class _Passage:
+    """One request on its way through."""
+
+    def __init__(self, scope: Scope, send: Send, services: Services) -> None:
+        self._scope = scope
+        self._send = send
+        self._services = services
+        self._started_at = services.clock.now()
+        self._status = 0
+        self._id = services.given.new_id().replace("-", "")[-_REQUEST_ID_LENGTH:]
+        scope.setdefault("state", {})["request_id"] = self._id
+
+    async def send(self, message: Message) -> None:
+        """Pass on, with the headers that every answer has."""
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            headers = MutableHeaders(scope=message)
+            headers["X-Request-Id"] = self._id
+            for name, value in _SECURITY_HEADERS.items():
+                headers.setdefault(name, value)
+        await self._send(message)
+
+    async def fail(self, error: Exception, receive: Receive) -> None:
+        """Answer an error that no route has answered."""
+        request = Request(self._scope)
+        if isinstance(error, RequestError):
+            response = on_request_error(request, error)
+        elif isinstance(error, SchedulerError):
+            response = on_scheduler_error(request, error)
+        else:
+            _log.exception("request_failed", request_id=self._id, path=self._scope["path"])
+            response = on_bug(request, error)
+        if self._status:
+            # The answer has begun: it can only be cut off, so that nobody takes it for whole.
+            raise error
+        await response(self._scope, receive, self.send)
+
+    def record(self) -> None:
+        """Tell the metrics."""
+        route = self._scope.get("route")
+        seconds = in_seconds(elapsed(self._started_at, self._services.clock.now()))
+        self._services.given.observe_request(
+            route=getattr(route, "path", "unmatched"),
+            method=str(self._scope["method"]),
+            status=self._status,
+            seconds=seconds,
+        )
+
+
+def _refuse_large(headers: Headers) -> None:
+    length = headers.get("content-length", "0")
+    if not length.isdecimal() or int(length[:20]) > BYTES_MAX:
+        raise too_large()

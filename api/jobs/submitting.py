@@ -1,0 +1,175 @@
+"""Creating jobs: check, dry run, idempotency, and `apply`, which creates or says what differs."""
+
+import re
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from starlette.responses import Response
+
+from api.bodies import Body
+from api.callers import Caller
+from api.dependencies import Services
+from api.errors import RequestError
+from api.job_files.reading import read_job_file
+from api.job_files.rules import Surroundings
+from api.job_files.schemas import JobFile
+from api.job_files.spec_mapping import to_spec
+from api.jobs.mapping import looks_secret
+from api.replies import audit_row, job_response
+from scheduler.control import commands
+from scheduler.control.commands import Requester
+from scheduler.domain.errors import ConflictError, IdempotencyMismatchError, NotFoundError
+from scheduler.domain.ids import JobId, JobName, ProjectName
+from scheduler.domain.job import Job
+from scheduler.domain.queue import Project
+from scheduler.ports.unit import RecordAudit, RememberReply
+
+_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """One request to create a job."""
+
+    services: Services
+    caller: Caller
+    project: ProjectName
+    body: Body
+    key: str | None
+    """The idempotency key."""
+    is_dry_run: bool
+
+    @property
+    def route(self) -> str:
+        """What an idempotency key is bound to besides its principal."""
+        return f"POST /api/v1/projects/{self.project}/jobs"
+
+
+def create(submission: Submission) -> Response:
+    """Create the job, or answer as before if the key was used before."""
+    if submission.key is not None and not _KEY.fullmatch(submission.key):
+        detail = "Idempotency-Key must be 1 to 255 printable characters without spaces"
+        raise RequestError("InvalidParameter", detail)
+    replayed = _replayed(submission)
+    if replayed is not None:
+        return replayed
+    job, source = _job(submission)
+    if submission.is_dry_run:
+        _refuse_taken_name(submission, job)
+        return job_response(job, HTTPStatus.OK, warnings=_warnings(job))
+    response = job_response(job, HTTPStatus.CREATED, warnings=_warnings(job))
+    by = Requester(
+        actor=submission.caller.name,
+        at=job.submitted_at,
+        records=_records(submission, job, response),
+    )
+    try:
+        commands.submit(submission.services.store, job, source=source, by=by)
+    except ConflictError:
+        # Another request with this key has won the race; its reply is ours.
+        replayed = _replayed(submission)
+        if replayed is None:
+            raise
+        return replayed
+    submission.services.given.on_write()
+    return response
+
+
+def _job(submission: Submission) -> tuple[Job, str]:
+    """The job the body asks for, and its file as canonical JSON. Raises InvalidSpecError."""
+    services = submission.services
+    project = _project(services, submission.project)
+    file = read_job_file(submission.body.document(), _surroundings(services, project))
+    spec = to_spec(file.spec, labels=dict(file.metadata.labels), default_queue=project.queues[0])
+    job = commands.new_job(
+        JobId(services.given.new_id()),
+        project.name,
+        JobName(file.metadata.name),
+        spec,
+        priority=services.given.priorities[spec.priority],
+        by=Requester(actor=submission.caller.name, at=services.clock.now()),
+    )
+    return job, _source(file)
+
+
+def _source(file: JobFile) -> str:
+    return file.model_dump_json(by_alias=True, exclude_unset=True, exclude={"status"})
+
+
+def _project(services: Services, name: ProjectName) -> Project:
+    for project in services.store.projects():
+        if project.name == name:
+            return project
+    raise NotFoundError("project", name)
+
+
+def _surroundings(services: Services, project: Project) -> Surroundings:
+    levels, nodes = services.store.topology()
+    return Surroundings(
+        project=project.name,
+        queues=project.queues,
+        all_queues=tuple(queue.name for queue in services.store.queues()),
+        priorities=services.given.priorities,
+        levels=tuple(level.name for level in levels) if nodes else None,
+        pools=tuple(sorted({node.pool for node in nodes})) if nodes else None,
+    )
+
+
+def _replayed(submission: Submission) -> Response | None:
+    """The reply given before under the key, if there is one."""
+    if submission.key is None or submission.is_dry_run:
+        return None
+    remembered = submission.services.given.accounts.reply(
+        principal=submission.caller.token_id, route=submission.route, key=submission.key
+    )
+    if remembered is None:
+        return None
+    if remembered.body_sha256 != submission.body.sha256:
+        raise IdempotencyMismatchError("the key was used before with another body")
+    headers = {"Idempotent-Replayed": "true"}
+    return Response(
+        remembered.reply,
+        status_code=remembered.status,
+        media_type="application/json",
+        headers=headers,
+    )
+
+
+def _records(
+    submission: Submission, job: Job, response: Response
+) -> tuple[RememberReply | RecordAudit, ...]:
+    row = audit_row(
+        submission.body.request,
+        submission.caller,
+        verb="create",
+        target=f"{job.project}/jobs/{job.name}",
+        at=job.submitted_at,
+        outcome=HTTPStatus.CREATED,
+    )
+    if submission.key is None:
+        return (row,)
+    remembered = RememberReply(
+        principal=submission.caller.token_id,
+        route=submission.route,
+        key=submission.key,
+        body_sha256=submission.body.sha256,
+        status=HTTPStatus.CREATED,
+        reply=bytes(response.body).decode(),
+        at=job.submitted_at,
+    )
+    return (remembered, row)
+
+
+def _refuse_taken_name(submission: Submission, job: Job) -> None:
+    try:
+        submission.services.store.job(job.project, job.name)
+    except NotFoundError:
+        return
+    raise RequestError("AlreadyExists", f"a job named {job.name!r} exists")
+
+
+def _warnings(job: Job) -> tuple[str, ...]:
+    names = sorted({n for role in job.spec.roles for n in role.env if looks_secret(n)})
+    return tuple(
+        f"env {name} looks like a secret: it is stored as it is and shown masked" for name in names
+    )
