@@ -4,7 +4,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from scheduler.domain.ids import Rank
+from scheduler.domain.instants import Instant
 from scheduler.domain.reservation import AttemptKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogTime:
+    """From `offset` on, up to the next LogTime, bytes were read at this instant."""
+
+    offset: int
+    at: Instant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +26,9 @@ class LogChunk:
     """Place of `data` in the whole log; bytes dropped by the size cap keep their places."""
     is_end: bool
     """No more will come: the worker has ended and this reaches the end of its log."""
+    times: tuple[LogTime, ...] = ()
+    """When `data` was written, as finely as it is known, by offset; the first is at `offset` or
+    before it. Empty where the source does not keep times."""
 
     @property
     def next_offset(self) -> int:
@@ -37,4 +49,11 @@ class LogSource(Protocol):
 
     def tail_offset(self, attempt: AttemptKey, rank: Rank, *, lines: int) -> int:
         """Offset of the last `lines` lines. Raises NotFoundError likewise."""
+        ...
+
+    def offset_since(self, attempt: AttemptKey, rank: Rank, *, since: Instant) -> int:
+        """Offset of the first byte written at or after `since`; the present end if there is none.
+
+        Where the source keeps no times: the start of the log. Raises NotFoundError likewise.
+        """
         ...

@@ -203,6 +203,9 @@ class AuditRow:
     outcome: int
     """HTTP status."""
     request_id: str
+    token_id: str = ""
+    source: str = ""
+    """Address the request came from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
