@@ -1,0 +1,267 @@
+"""SimulatedCluster: the Cluster port over gangs that make progress at the network model's rate.
+
+It has no thread and no time of its own: the driver takes what is due from the agenda and hands it
+back to `happen`. A view after the first holds only the gangs that have changed.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from scheduler.domain.ids import JobId, NodeName
+from scheduler.domain.instants import Duration, Instant
+from scheduler.domain.reservation import AttemptKey
+from scheduler.domain.topology import Level, Node
+from scheduler.ports.clock import Clock
+from scheduler.ports.cluster import ClusterView, GangOrder, WorkerReport, WorkerState
+from simulator.agenda import Agenda, Kind
+from simulator.gang import Account, SimulatedGang
+from simulator.speeds import Change, Speeds
+from simulator.world import Costs, SimulatedJob
+
+
+@dataclass(frozen=True, slots=True)
+class StartsUp:
+    """The containers of a gang are up."""
+
+    attempt: AttemptKey
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """A gang has done its work, unless its plan has changed since."""
+
+    attempt: AttemptKey
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leaves:
+    """A gang that was told to stop is gone."""
+
+    attempt: AttemptKey
+    version: int
+    killed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFails:
+    """A node stops working."""
+
+    node: NodeName
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReturns:
+    """A node works again."""
+
+    node: NodeName
+
+
+Happening = StartsUp | Ends | Leaves | NodeFails | NodeReturns
+
+
+class SimulatedCluster:
+    """Where gangs run in a simulation. See Cluster for the port's methods."""
+
+    def __init__(
+        self,
+        levels: Iterable[Level],
+        nodes: Iterable[Node],
+        *,
+        clock: Clock,
+        agenda: "Agenda[Happening]",
+        speeds: Speeds,
+        costs: Costs,
+    ) -> None:
+        self._levels = tuple(levels)
+        self._nodes = tuple(nodes)
+        self._clock = clock
+        self._agenda = agenda
+        self._speeds = speeds
+        self._costs = costs
+        self._gangs: dict[AttemptKey, SimulatedGang] = {}
+        self._gangs_by_node: dict[NodeName, dict[AttemptKey, None]] = {}
+        self._changed: dict[AttemptKey, None] = {}
+        self._sequence = 0
+        self.accounts: dict[JobId, Account] = {}
+        """Of every job that was ever submitted."""
+        self.has_news = True
+        """Something has changed since the last view."""
+
+    def expect(self, job: SimulatedJob) -> None:
+        """Know the true work of a job before it is submitted."""
+        self.accounts[job.id] = Account(job)
+
+    # The port.
+
+    def observe(self, after: int | None = None) -> ClusterView:
+        """See Cluster."""
+        keys: Iterable[AttemptKey] = self._gangs
+        is_whole = after is None or after != self._sequence
+        if not is_whole:
+            keys = (key for key in self._changed if key in self._gangs)
+        workers: list[WorkerReport] = []
+        for key in keys:
+            workers += self._gangs[key].reports()
+        self._changed = {}
+        self._sequence += 1
+        self.has_news = False
+        return ClusterView(
+            levels=self._levels,
+            nodes=self._nodes,
+            workers=tuple(workers),
+            is_complete=is_whole,
+            sequence=self._sequence,
+        )
+
+    def prepare(self, order: GangOrder) -> None:
+        """See Cluster: every worker is made at once."""
+        if order.attempt in self._gangs:
+            return
+        now = self._clock.now()
+        account = self.accounts[order.attempt.job_id]
+        if account.first_start is None:
+            account.first_start = now
+        gang = SimulatedGang(order=order, account=account, costs=self._costs, prepared_at=now)
+        self._gangs[order.attempt] = gang
+        for held in order.reservations:
+            self._gangs_by_node.setdefault(held.node, {})[order.attempt] = None
+        self._note(gang)
+
+    def release(self, attempt: AttemptKey) -> None:
+        """See Cluster."""
+        gang = self._gangs.get(attempt)
+        if gang is None or gang.is_released or gang.state is not WorkerState.MADE:
+            return
+        gang.is_released = True
+        if self._costs.start_up:
+            at = Instant(self._clock.now() + self._costs.start_up)
+            self._agenda.put(at, Kind.START, StartsUp(attempt))
+        else:
+            self._start(gang)
+
+    def stop(self, attempt: AttemptKey, *, kill_at: Instant) -> None:
+        """See Cluster."""
+        gang = self._gangs.get(attempt)
+        if gang is None or gang.ended_at is not None:
+            return
+        now = self._clock.now()
+        was_running = gang.state is WorkerState.RUNNING
+        gang.stand_still(now)
+        gang.version += 1
+        saved_at = Instant(now + self._save_time(gang))
+        leaves_at = min(saved_at, max(now, kill_at))
+        if leaves_at > now:
+            happening = Leaves(attempt, gang.version, killed=leaves_at < saved_at)
+            self._agenda.put(leaves_at, Kind.END, happening)
+        else:
+            gang.evict(now, saves=self._saves(gang))
+            self._over(gang, was_running=was_running)
+
+    def forget(self, attempt: AttemptKey) -> None:
+        """See Cluster."""
+        gang = self._gangs.get(attempt)
+        if gang is not None and gang.ended_at is not None:
+            self._drop(gang)
+
+    # What the agenda brings.
+
+    def happen(self, happening: Happening) -> None:
+        """Something is due now."""
+        match happening:
+            case StartsUp(attempt):
+                gang = self._gangs.get(attempt)
+                if gang is not None and gang.state is WorkerState.MADE:
+                    self._start(gang)
+            case Ends(attempt, version):
+                gang = self._gangs.get(attempt)
+                if gang is not None and gang.version == version:
+                    gang.finish(self._clock.now())
+                    self._over(gang, was_running=True)
+            case Leaves(attempt, version, killed):
+                gang = self._gangs.get(attempt)
+                if gang is not None and gang.version == version:
+                    saves = self._saves(gang) and not killed
+                    gang.evict(self._clock.now(), saves=saves, killed=killed)
+                    self._over(gang, was_running=True)
+            case NodeFails(node):
+                self._fail(node)
+            case NodeReturns(node):
+                self._set_ready(node, is_ready=True)
+
+    # How gangs and nodes change.
+
+    def _start(self, gang: SimulatedGang) -> None:
+        now = self._clock.now()
+        changes = self._speeds.begin(gang.key, gang.account.job, gang.order.placement)
+        own = next(change.speed for change in changes if change.attempt == gang.key)
+        gang.start(now, own)
+        self._plan_end(gang)
+        self._change_others(changes, gang.key)
+        self._note(gang)
+
+    def _saves(self, gang: SimulatedGang) -> bool:
+        """Whether it saves its progress when it is told to stop."""
+        return self._costs.saves_when_told and not gang.gone_ranks
+
+    def _save_time(self, gang: SimulatedGang) -> Duration:
+        return self._costs.save if gang.has_progressed and self._saves(gang) else Duration(0)
+
+    def _over(self, gang: SimulatedGang, *, was_running: bool) -> None:
+        """The gang has ended."""
+        gang.version += 1
+        self._note(gang)
+        if was_running and not gang.gone_ranks:
+            self._change_others(self._speeds.end(gang.key), gang.key)
+
+    def _change_others(self, changes: Iterable[Change], own: AttemptKey) -> None:
+        for change in changes:
+            gang = self._gangs.get(change.attempt)
+            if gang is None or change.attempt == own or not gang.is_progressing:
+                continue
+            gang.settle(self._clock.now())
+            gang.speed = change.speed
+            self._plan_end(gang)
+
+    def _plan_end(self, gang: SimulatedGang) -> None:
+        gang.version += 1
+        self._agenda.put(gang.ends_at(), Kind.END, Ends(gang.key, gang.version))
+
+    def _fail(self, name: NodeName) -> None:
+        """The node is down: its workers are gone, and the gangs they belong to stand still."""
+        self._set_ready(name, is_ready=False)
+        now = self._clock.now()
+        for key in list(self._gangs_by_node.get(name, ())):
+            gang = self._gangs[key]
+            if gang.ended_at is not None:
+                continue
+            if not gang.gone_ranks:
+                gang.account.failures += 1
+                gang.stand_still(now)
+                gang.version += 1
+                if gang.state is WorkerState.RUNNING:
+                    self._change_others(self._speeds.end(key), key)
+            reservations = gang.order.reservations
+            gang.gone_ranks |= {held.rank for held in reservations if held.node == name}
+            if len(gang.gone_ranks) == len(reservations):
+                gang.evict(now, saves=False)
+            self._note(gang)
+
+    def _set_ready(self, name: NodeName, *, is_ready: bool) -> None:
+        reason = "" if is_ready else "it has failed"
+        self._nodes = tuple(
+            replace(node, is_ready=is_ready, unready_reason=reason) if node.name == name else node
+            for node in self._nodes
+        )
+        self.has_news = True
+
+    def _note(self, gang: SimulatedGang) -> None:
+        self._changed[gang.key] = None
+        self.has_news = True
+
+    def _drop(self, gang: SimulatedGang) -> None:
+        del self._gangs[gang.key]
+        self._changed.pop(gang.key, None)
+        for held in gang.order.reservations:
+            on_node = self._gangs_by_node[held.node]
+            on_node.pop(gang.key, None)

@@ -1,0 +1,178 @@
+"""One attempt of a job in the simulated cluster, and the account of the job it belongs to.
+
+    made ──release──▶ starting up ──▶ running: restoring ──▶ progressing ──▶ ended
+                                       evicted: saving ──▶ ended (or cut off by the kill)
+
+Progress is settled whenever the speed changes, so between two settlements it is a straight line.
+Work is counted in microseconds of ideal time; at full speed all numbers stay whole.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+from scheduler.domain.exit_codes import SIGKILL_EXIT_CODE, SIGTERM_EXIT_CODE, outcome_of_exit_code
+from scheduler.domain.ids import LevelName, Rank
+from scheduler.domain.instants import Instant
+from scheduler.domain.job import Outcome
+from scheduler.domain.reservation import AttemptKey
+from scheduler.ports.cluster import GangOrder, WorkerReport, WorkerState
+from simulator.speeds import FULL_SPEED, Speed
+from simulator.world import Costs, SimulatedJob
+
+
+@dataclass(slots=True)
+class Account:
+    """What a job has done and what it cost, over all its attempts; times in microseconds."""
+
+    job: SimulatedJob
+    done: float = 0.0
+    """Work done and not lost."""
+    saved: float = 0.0
+    """Work that the last checkpoint holds."""
+    first_start: Instant | None = None
+    held: int = 0
+    kept: int = 0
+    lost: int = 0
+    exposed: float = 0.0
+    failures: int = 0
+    held_by_tier: dict[LevelName, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class SimulatedGang:
+    """An attempt; mutable, owned by SimulatedCluster."""
+
+    order: GangOrder
+    account: Account
+    costs: Costs
+    prepared_at: Instant
+    state: WorkerState = WorkerState.MADE
+    is_released: bool = False
+    started_at: Instant | None = None
+    """When its containers were up."""
+    progress_from: Instant | None = None
+    """When it began (or will begin) to do new work: after its restore."""
+    settled_at: Instant = Instant(0)
+    speed: Speed = FULL_SPEED
+    is_still: bool = False
+    """It makes no progress any more: it was told to stop, has lost a node or has ended."""
+    gone_ranks: set[Rank] = field(default_factory=set)
+    """Ranks whose node was lost."""
+    ended_at: Instant | None = None
+    exit_code: int = 0
+    version: int = 0
+    """Counts the plans made for its end: an older plan on the agenda is void."""
+
+    @property
+    def key(self) -> AttemptKey:
+        """Names the attempt."""
+        return self.order.attempt
+
+    @property
+    def is_progressing(self) -> bool:
+        """Whether it runs and neither was told to stop nor lost a node."""
+        return self.progress_from is not None and not self.is_still
+
+    @property
+    def has_progressed(self) -> bool:
+        """Whether it has done any work in this attempt, as far as it is settled."""
+        return self.progress_from is not None and self.settled_at > self.progress_from
+
+    def start(self, now: Instant, speed: Speed) -> None:
+        """Its containers are up: it restores what was saved, then goes on."""
+        assert self.state is WorkerState.MADE, self.key
+        restore = self.costs.restore if self.account.saved > 0 else 0
+        self.state = WorkerState.RUNNING
+        self.started_at = now
+        self.progress_from = Instant(now + restore)
+        self.settled_at = self.progress_from
+        self.speed = speed
+
+    def settle(self, now: Instant) -> None:
+        """Count the work done up to `now` at the speed it had."""
+        assert self.progress_from is not None, self.key
+        passed = now - self.settled_at
+        if passed <= 0:
+            return
+        account, every = self.account, self.costs.checkpoint_every
+        if not every:
+            account.done += passed * self.speed.progress
+            account.saved = account.done
+        else:
+            checkpoint = now - (now - self.progress_from) % every
+            if checkpoint > self.settled_at:
+                account.saved = account.done + (checkpoint - self.settled_at) * self.speed.progress
+            account.done += passed * self.speed.progress
+        account.exposed += passed * self.speed.exposed
+        self.settled_at = now
+
+    def stand_still(self, now: Instant) -> None:
+        """From now on it makes no progress."""
+        if self.is_progressing:
+            self.settle(now)
+        self.is_still = True
+
+    def ends_at(self) -> Instant:
+        """When it has done all its work if its speed stays."""
+        left = max(0.0, self.account.job.work - self.account.done)
+        return Instant(self.settled_at + math.ceil(left / self.speed.progress))
+
+    def finish(self, now: Instant) -> None:
+        """All work is done."""
+        assert self.progress_from is not None, self.key
+        self.settle(now)
+        self.account.kept += now - self.progress_from
+        self._end(now, exit_code=0)
+
+    def evict(self, now: Instant, *, saves: bool, killed: bool = False) -> None:
+        """It ends before its work is done, and keeps what it has done only if it saves."""
+        assert self.is_still, self.key
+        account = self.account
+        if self.has_progressed:
+            assert self.progress_from is not None, self.key
+            # Progress stopped at `settled_at`, before a save that may have taken time.
+            progressed = self.settled_at - self.progress_from
+            every = self.costs.checkpoint_every
+            since = 0 if saves or not every else progressed % every
+            account.lost += since
+            account.kept += progressed - since
+        if saves:
+            account.saved = account.done
+        account.done = account.saved
+        self._end(now, exit_code=SIGKILL_EXIT_CODE if killed else SIGTERM_EXIT_CODE)
+
+    def reports(self) -> list[WorkerReport]:
+        """One report per rank."""
+        code = self.exit_code if self.state is WorkerState.ENDED else None
+        outcome = None if code is None else outcome_of_exit_code(code)
+        return [
+            WorkerReport(
+                attempt=self.key,
+                rank=held.rank,
+                node=held.node,
+                state=self.state,
+                exit_code=code,
+                outcome=outcome,
+                started_at=self.started_at,
+                ended_at=self.ended_at,
+            )
+            if held.rank not in self.gone_ranks
+            else WorkerReport(
+                attempt=self.key,
+                rank=held.rank,
+                node=held.node,
+                state=WorkerState.GONE,
+                outcome=Outcome.NODE_LOST,
+            )
+            for held in self.order.reservations
+        ]
+
+    def _end(self, now: Instant, *, exit_code: int) -> None:
+        self.state = WorkerState.ENDED
+        self.is_still = True
+        self.ended_at = now
+        self.exit_code = exit_code
+        account, tier = self.account, self.order.placement.tier_name
+        held = now - self.prepared_at
+        account.held += held
+        account.held_by_tier[tier] = account.held_by_tier.get(tier, 0) + held
