@@ -169,25 +169,29 @@ class SimulatedCluster:
     def happen(self, happening: Happening) -> None:
         """Something is due now."""
         match happening:
-            case StartsUp(attempt):
-                gang = self._gangs.get(attempt)
-                if gang is not None and gang.state is WorkerState.MADE:
-                    self._start(gang)
-            case Ends(attempt, version):
-                gang = self._gangs.get(attempt)
-                if gang is not None and gang.version == version:
-                    gang.finish(self._clock.now())
-                    self._over(gang, was_running=True)
-            case Leaves(attempt, version, killed):
-                gang = self._gangs.get(attempt)
-                if gang is not None and gang.version == version:
-                    saves = self._saves(gang) and not killed
-                    gang.evict(self._clock.now(), saves=saves, killed=killed)
-                    self._over(gang, was_running=True)
             case NodeFails(node):
                 self._fail(node)
             case NodeReturns(node):
                 self._set_ready(node, is_ready=True)
+            case _:
+                gang = self._gangs.get(happening.attempt)
+                if gang is not None:
+                    self._happen_to(gang, happening)
+
+    def _happen_to(self, gang: SimulatedGang, happening: StartsUp | Ends | Leaves) -> None:
+        match happening:
+            case StartsUp():
+                if gang.state is WorkerState.MADE and not gang.is_still:
+                    self._start(gang)
+            case Ends(version=version) if gang.version == version:
+                gang.finish(self._clock.now())
+                self._over(gang, was_running=True)
+            case Leaves(version=version, killed=killed) if gang.version == version:
+                gang.evict(self._clock.now(), saves=self._saves(gang) and not killed, killed=killed)
+                self._over(gang, was_running=True)
+            case Ends() | Leaves():
+                # Another plan was made since.
+                return
 
     # How gangs and nodes change.
 
