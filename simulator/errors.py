@@ -1,8 +1,10 @@
 """The simulator's errors.
 
 * SimulatorError
-  + TraceError      a trace file can not be read as its format
-  + OptionError     options of a run contradict each other or name what does not exist
+  + FileError         a file breaks a rule; names the place
+    + TraceError      a trace file can not be read as its format
+    + TopologyError   a topology file breaks a rule
+  + OptionError       options of a run contradict each other or name what does not exist
 """
 
 
@@ -10,8 +12,8 @@ class SimulatorError(Exception):
     """Root of what the simulator raises about its input."""
 
 
-class TraceError(SimulatorError):
-    """A trace file can not be read as its format; names file, line and field."""
+class FileError(SimulatorError):
+    """A file breaks a rule; names file, line (0: not known) and field."""
 
     def __init__(self, source: str, line: int, detail: str, *, field: str | None = None) -> None:
         place = f"{source}:{line}" if line else source
@@ -20,6 +22,14 @@ class TraceError(SimulatorError):
         self.line = line
         self.field = field
         self.detail = detail
+
+
+class TraceError(FileError):
+    """A trace file can not be read as its format."""
+
+
+class TopologyError(FileError):
+    """A topology file breaks a rule."""
 
 
 class OptionError(SimulatorError):
