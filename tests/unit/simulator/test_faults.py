@@ -40,7 +40,11 @@ def test_nodes_do_not_fail_unless_asked_to() -> None:
 
 def test_a_node_fails_and_returns_in_turns() -> None:
     options = FaultOptions(node_mtbf=DAY, repair_mean=HOUR)
-    of_one = [each for _, each in failures_in(60, options) if each.node == NODES[3]]  # type: ignore[union-attr]
+    of_one = [
+        each
+        for _, each in failures_in(60, options)
+        if isinstance(each, NodeFails | NodeReturns) and each.node == NODES[3]
+    ]
     assert len(of_one) > 50
     kinds = [type(each) for each in of_one]
     assert kinds == [NodeFails if place % 2 == 0 else NodeReturns for place in range(len(kinds))]
