@@ -131,11 +131,13 @@ def a_node(
     labels: Mapping[str, str] | None = None,
     is_ready: bool = True,
     is_cordoned: bool = False,
+    numbers_gpus: bool = False,
 ) -> Node:
     """A healthy node with 8 GPUs in rack r1."""
     return Node(
         name=ids.NodeName(name),
         gpus=gpus,
+        gpu_indices=tuple(range(gpus)) if numbers_gpus else None,
         gpu_model=ids.GpuModel(gpu_model),
         resources=resources,
         path=path,

@@ -34,6 +34,10 @@ T = TypeVar("T")
 _Encode: TypeAlias = Callable[[object], Json]
 _Decode: TypeAlias = Callable[[Json], object]
 
+_LEFT_OUT = "left_out"
+LEFT_OUT: Mapping[str, bool] = {_LEFT_OUT: True}
+"""Metadata of a field with a default that follows from the others, so it is not written."""
+
 _KIND = "kind"
 _PLAIN: tuple[type, ...] = (str, int, bool, NoneType)
 _WRITER = json.JSONEncoder(separators=(",", ":"), sort_keys=True, allow_nan=False)
@@ -131,6 +135,7 @@ def _dataclass_encoder(wanted: type) -> _Encode:
     writers = [
         (field.name, _plain_types(hints[field.name]), _encoder(hints[field.name]))
         for field in fields(wanted)
+        if not field.metadata.get(_LEFT_OUT)
     ]
 
     def encode_dataclass(value: object) -> Json:
@@ -258,6 +263,7 @@ def _dataclass_decoder(wanted: type) -> _Decode:
     readers = [
         (field.name, _plain_types(hints[field.name]), _decoder(hints[field.name]))
         for field in fields(wanted)
+        if not field.metadata.get(_LEFT_OUT)
     ]
     needed = {
         field.name

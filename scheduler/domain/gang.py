@@ -1,6 +1,7 @@
 """What a gang asks of the cluster: the part of a job that decides where it can go."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from scheduler.domain.ids import GpuModel, LevelName, NodeName, PoolName, RoleName
 from scheduler.domain.job import JobSpec, Slice
@@ -55,6 +56,13 @@ class GangRequest:
     def gpus(self) -> int:
         """GPUs of the whole gang."""
         return sum(role.workers * role.gpus for role in self.roles)
+
+
+class NumberedRequest(NamedTuple):
+    """A request with a number that only equal requests share: quicker to look up by."""
+
+    number: int
+    request: GangRequest
 
 
 def gang_request(spec: JobSpec, *, excluded: frozenset[NodeName] = frozenset()) -> GangRequest:

@@ -329,6 +329,11 @@ class Job:
         )
 
 
+def submission_order(job: Job) -> tuple[int, Instant, JobId]:
+    """Sort key of jobs that wait: larger priority first, then earlier submission, then id."""
+    return (-job.priority, job.submitted_at, job.id)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerEnd:
     """The first terminal report of one worker; later ones do not change it."""

@@ -54,6 +54,8 @@ class Node:
     """GPUs that our workers may use when the node is empty (foreign use already subtracted)."""
     gpus_foreign: int = 0
     """GPUs that pods of others hold at present; they come on top of `gpus`."""
+    gpu_indices: tuple[int, ...] | None = None
+    """Numbers of its GPUs where we say which worker gets which; None where the cluster says."""
     gpu_model: GpuModel = GpuModel("")
     resources: Resources = NOTHING
     """What our workers may use when the node is empty (foreign use already subtracted)."""
@@ -75,6 +77,7 @@ class Node:
 
     def __post_init__(self) -> None:
         assert self.gpus >= 0, self.name
+        assert self.gpu_indices is None or len(self.gpu_indices) == self.gpus, self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

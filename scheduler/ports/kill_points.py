@@ -16,6 +16,43 @@ class KillPoint(StrEnum):
     CANCEL_BEFORE_WRITE = "cancel.write.before"
     CANCEL_AFTER_WRITE = "cancel.write.after"
 
+    LAUNCH_BEFORE_RESERVE = "launch.reserve.before"
+    LAUNCH_AFTER_RESERVE = "launch.reserve.after"
+    LAUNCH_BEFORE_PREPARE = "launch.prepare.before"
+    LAUNCH_AFTER_PREPARE = "launch.prepare.after"
+    LAUNCH_BEFORE_PREPARING = "launch.preparing.before"
+    LAUNCH_AFTER_PREPARING = "launch.preparing.after"
+    LAUNCH_BEFORE_PREPARED = "launch.prepared.before"
+    LAUNCH_AFTER_PREPARED = "launch.prepared.after"
+    LAUNCH_BEFORE_RELEASE = "launch.release.before"
+    LAUNCH_AFTER_RELEASE = "launch.release.after"
+    LAUNCH_BEFORE_RELEASED = "launch.released.before"
+    LAUNCH_AFTER_RELEASED = "launch.released.after"
+    LAUNCH_BEFORE_RUNNING = "launch.running.before"
+    LAUNCH_AFTER_RUNNING = "launch.running.after"
+
+    RUN_BEFORE_WORKER_END = "run.worker_end.before"
+    RUN_AFTER_WORKER_END = "run.worker_end.after"
+    RUN_BEFORE_STOPPING = "run.stopping.before"
+    RUN_AFTER_STOPPING = "run.stopping.after"
+    RUN_BEFORE_RESTART = "run.restart.before"
+    RUN_AFTER_RESTART = "run.restart.after"
+    RUN_BEFORE_END = "run.end.before"
+    RUN_AFTER_END = "run.end.after"
+    RUN_BEFORE_FORGET = "run.forget.before"
+    RUN_AFTER_FORGET = "run.forget.after"
+    RUN_BEFORE_ANSWERS = "run.answers.before"
+    RUN_AFTER_ANSWERS = "run.answers.after"
+
+    CANCEL_BEFORE_STOPPING = "cancel.stopping.before"
+    CANCEL_AFTER_STOPPING = "cancel.stopping.after"
+    CANCEL_BEFORE_STOP = "cancel.stop.before"
+    CANCEL_AFTER_STOP = "cancel.stop.after"
+    CANCEL_BEFORE_SOONER = "cancel.sooner.before"
+    CANCEL_AFTER_SOONER = "cancel.sooner.after"
+    CANCEL_BEFORE_END = "cancel.end.before"
+    CANCEL_AFTER_END = "cancel.end.after"
+
 
 _hook: Callable[[KillPoint], None] | None = None
 

@@ -1,0 +1,162 @@
+"""Plan -> effects, one gang at a time: each is claimed only if its job is as the plan saw it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from scheduler.control import events
+from scheduler.control.live_jobs import LiveAttempt, LiveJobs
+from scheduler.control.outside import Outside
+from scheduler.control.writing import revised
+from scheduler.domain.errors import ConflictError
+from scheduler.domain.ids import AttemptNumber, Epoch, JobId, NodeName, Rank
+from scheduler.domain.instants import Instant, elapsed, in_seconds
+from scheduler.domain.job import Attempt, Job, JobPhase, Outcome
+from scheduler.domain.plan import Plan, Start
+from scheduler.domain.reservation import AttemptKey, Reservation
+from scheduler.domain.topology import Node
+from scheduler.ports.kill_points import KillPoint, reach
+from scheduler.ports.unit import Reserve, SaveAttempt, SaveJob, Unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """What became of the starts of a plan."""
+
+    job_ids: tuple[JobId, ...]
+    has_lost_a_race: bool
+    """A job had changed since the snapshot: the next cycle decides again."""
+
+
+def claim_starts(
+    plan: Plan, live: LiveJobs, nodes: Iterable[Node], outside: Outside, *, epoch: Epoch
+) -> Claimed:
+    """Reserve for each start of the plan: job, attempt, reservations and event in one unit."""
+    now = outside.clock.now()
+    indices = FreeIndices(nodes, live.attempts.values())
+    claimed: list[JobId] = []
+    for start in plan.start:
+        job = live.pending[start.job_id]
+        unit, taken = _claim(job, start, indices, epoch=epoch, now=now)
+        reach(KillPoint.LAUNCH_BEFORE_RESERVE)
+        try:
+            outside.store.write(unit)
+        except ConflictError:
+            outside.sink.emit("claim_lost", {"job": job.id})
+            indices.give_back(taken.reservations)
+            continue
+        reach(KillPoint.LAUNCH_AFTER_RESERVE)
+        live.put(taken.job, taken)
+        claimed.append(job.id)
+        outside.sink.emit(
+            "gang_placed",
+            {
+                "job": job.id,
+                "queue": job.spec.queue,
+                "attempt": taken.attempt.number,
+                "workers": job.spec.workers,
+                "gpus": job.spec.gpus,
+                "tier": taken.attempt.placement.tier_name,
+                "waited_s": in_seconds(elapsed(job.phase_since, now)),
+            },
+        )
+    return Claimed(job_ids=tuple(claimed), has_lost_a_race=len(claimed) < len(plan.start))
+
+
+def cancel_waiting(live: LiveJobs, outside: Outside, *, epoch: Epoch) -> bool:
+    """End the jobs that hold nothing and were asked to stop; whether a race was lost."""
+    now = outside.clock.now()
+    has_lost = False
+    for job in [live.waiting_to_stop[job_id] for job_id in sorted(live.waiting_to_stop)]:
+        outcome = Outcome.CANCELLED_BY_USER
+        cancelled = replace(
+            job.moved_to(
+                JobPhase.CANCELLED, at=now, reason=outcome, message="cancelled before it started"
+            ),
+            stop_requested=None,
+        )
+        unit = Unit(
+            changes=(SaveJob(job=cancelled, expected_revision=job.revision),),
+            events=(events.job_cancelled(cancelled, now),),
+            epoch=epoch,
+        )
+        try:
+            outside.store.write(unit)
+        except ConflictError:
+            has_lost = True
+        else:
+            live.drop(job.id)
+    return has_lost
+
+
+class FreeIndices:
+    """Which GPUs of each node are free, by number, on nodes where we say who gets which."""
+
+    def __init__(self, nodes: Iterable[Node], attempts: Iterable[LiveAttempt]) -> None:
+        self._free: dict[NodeName, list[int]] = {
+            node.name: list(node.gpu_indices) for node in nodes if node.gpu_indices is not None
+        }
+        for live in attempts:
+            for held in live.reservations:
+                free = self._free.get(held.node)
+                if free is not None and held.gpu_indices:
+                    self._free[held.node] = [n for n in free if n not in held.gpu_indices]
+
+    def take(self, node: NodeName, gpus: int) -> tuple[int, ...] | None:
+        """The lowest free numbers; None where the cluster decides."""
+        free = self._free.get(node)
+        if free is None:
+            return None
+        assert len(free) >= gpus, f"{node} has {len(free)} free GPUs, not {gpus}"
+        self._free[node] = free[gpus:]
+        return tuple(free[:gpus])
+
+    def give_back(self, reservations: Iterable[Reservation]) -> None:
+        """What was taken for a claim that was lost."""
+        for held in reservations:
+            if held.gpu_indices:
+                self._free[held.node] = sorted((*self._free[held.node], *held.gpu_indices))
+
+
+def _claim(
+    job: Job, start: Start, indices: FreeIndices, *, epoch: Epoch, now: Instant
+) -> tuple[Unit, LiveAttempt]:
+    number = AttemptNumber(job.attempts)
+    attempt = Attempt(
+        job_id=job.id,
+        number=number,
+        phase_since=now,
+        epoch=epoch,
+        placement=start.placement,
+        created_at=now,
+    )
+    starting = replace(
+        job.moved_to(JobPhase.STARTING, at=now), attempts=job.attempts + 1, not_before=None
+    )
+    reservations = _reservations(job, attempt, indices)
+    unit = Unit(
+        changes=(
+            SaveJob(job=starting, expected_revision=start.revision),
+            SaveAttempt(attempt=attempt),
+            Reserve(reservations=reservations),
+        ),
+        events=(events.gang_placed(starting, attempt, now),),
+        epoch=epoch,
+    )
+    taken = LiveAttempt(job=revised(starting, job), attempt=attempt, reservations=reservations)
+    return unit, taken
+
+
+def _reservations(job: Job, attempt: Attempt, indices: FreeIndices) -> tuple[Reservation, ...]:
+    roles_by_name = {role.name: role for role in job.spec.roles}
+    return tuple(
+        Reservation(
+            attempt=AttemptKey(job.id, attempt.number),
+            role=role,
+            rank=Rank(rank),
+            node=node,
+            gpus=roles_by_name[role].gpus_per_worker,
+            resources=roles_by_name[role].resources,
+            gpu_indices=indices.take(node, roles_by_name[role].gpus_per_worker),
+        )
+        for rank, (role, node) in enumerate(attempt.placement.node_of_ranks())
+    )

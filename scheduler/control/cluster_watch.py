@@ -1,0 +1,132 @@
+"""The loop's own copy of the cluster: nodes, reports by attempt, and since when something is so."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from scheduler.domain.ids import NodeName, Rank
+from scheduler.domain.instants import Duration, Instant, after
+from scheduler.domain.reservation import AttemptKey
+from scheduler.domain.topology import Level, Node, TopologyTree, topology_tree
+from scheduler.ports.cluster import Cluster, ClusterView, WorkerReport
+
+NO_REPORTS: Mapping[Rank, WorkerReport] = MappingProxyType({})
+
+
+class ClusterWatch:
+    """What the views of the cluster add up to."""
+
+    def __init__(self) -> None:
+        self.generation = 0
+        """Counts the changes of nodes, levels and reachability."""
+        self.looks = 0
+        """How often it was looked at: what was asked for after a look shows in a later one."""
+        self.forget()
+
+    def forget(self) -> None:
+        """Know nothing: the next look lists everything."""
+        self.generation += 1
+        self.levels: tuple[Level, ...] = ()
+        self.nodes: tuple[Node, ...] = ()
+        self.tree: TopologyTree = topology_tree((), ())
+        self.reports: dict[AttemptKey, Mapping[Rank, WorkerReport]] = {}
+        self.reachable_since: Instant | None = None
+        """None while the cluster does not answer (and before the first look)."""
+        self.unreachable_since: Instant | None = None
+        self._complete: set[AttemptKey] = set()
+        self._whole_look = 0
+        """The last look that listed every worker there was."""
+        self._unready_since: dict[NodeName, Instant] = {}
+        self._sequence: int | None = None
+
+    @property
+    def is_reachable(self) -> bool:
+        """Whether the cluster answered the last look."""
+        return self.reachable_since is not None
+
+    def look(self, cluster: Cluster, now: Instant) -> bool:
+        """Take the present view; whether anything but the time has changed."""
+        view = cluster.observe(self._sequence)
+        self.looks += 1
+        is_news = self._note_reachability(view, now)
+        if not view.is_reachable:
+            return is_news
+        is_news = self._take_nodes(view, now) or is_news
+        is_news = self._take_reports(view) or is_news
+        self._sequence = view.sequence
+        return is_news
+
+    def look_whole(self) -> None:
+        """Have the next look list every worker."""
+        self._sequence = None
+
+    def absent_are_down(self, key: AttemptKey, *, since_look: int = 0) -> bool:
+        """Whether ranks without a report are known not to exist, by a look after that one."""
+        if key in self.reports:
+            return key in self._complete and self.looks > since_look
+        return self._whole_look > since_look
+
+    def reports_of(self, key: AttemptKey) -> Mapping[Rank, WorkerReport]:
+        """Reports of one attempt by rank."""
+        return self.reports.get(key, NO_REPORTS)
+
+    def forget_attempt(self, key: AttemptKey) -> None:
+        """The attempt is over."""
+        self.reports.pop(key, None)
+        self._complete.discard(key)
+
+    def lost_nodes(self, now: Instant, lost_after: Duration) -> frozenset[NodeName]:
+        """Nodes that have been unready or missing for so long."""
+        return frozenset(
+            name for name, since in self._unready_since.items() if after(since, lost_after) <= now
+        )
+
+    def next_loss(self, now: Instant, lost_after: Duration) -> Instant | None:
+        """When the next node counts as lost if it stays unready."""
+        instants = (after(since, lost_after) for since in self._unready_since.values())
+        return min((at for at in instants if at > now), default=None)
+
+    def _note_reachability(self, view: ClusterView, now: Instant) -> bool:
+        if view.is_reachable:
+            is_news = self.reachable_since is None
+            self.reachable_since = now if is_news else self.reachable_since
+            self.unreachable_since = None
+        else:
+            is_news = self.unreachable_since is None
+            self.unreachable_since = now if is_news else self.unreachable_since
+            self.reachable_since = None
+        self.generation += is_news
+        return is_news
+
+    def _take_nodes(self, view: ClusterView, now: Instant) -> bool:
+        if view.nodes is self.nodes and view.levels == self.levels:
+            return False
+        is_news = view.nodes != self.nodes or view.levels != self.levels
+        unready = {node.name for node in view.nodes if not node.is_ready}
+        known = {node.name for node in view.nodes}
+        # A node that was here before and is not listed any more is as lost as an unready one.
+        unready |= {node.name for node in self.nodes if node.name not in known}
+        unready |= {name for name in self._unready_since if name not in known}
+        self._unready_since = {name: self._unready_since.get(name, now) for name in sorted(unready)}
+        self.levels, self.nodes = view.levels, view.nodes
+        if not self.tree.matches(view.levels, view.nodes):
+            self.tree = topology_tree(view.levels, view.nodes)
+        self.generation += is_news
+        return is_news
+
+    def _take_reports(self, view: ClusterView) -> bool:
+        fresh: dict[AttemptKey, dict[Rank, WorkerReport]] = {}
+        for report in view.workers:
+            fresh.setdefault(report.attempt, {})[report.rank] = report
+        is_whole = self._sequence is None
+        is_news = any(self.reports.get(key) != reports for key, reports in fresh.items())
+        is_news = is_news or not view.attempts_complete <= self._complete
+        if is_whole:
+            is_news = is_news or len(fresh) != len(self.reports) or self._whole_look == 0
+            self.reports = dict(fresh)
+            self._complete = set(view.attempts_complete)
+            if view.is_complete:
+                self._whole_look = self.looks
+        else:
+            self.reports.update(fresh)
+            self._complete |= view.attempts_complete
+        return is_news

@@ -1,0 +1,77 @@
+"""What the loop tells of each move; one event a transition, written with it."""
+
+from scheduler.domain.event import Event, EventKind
+from scheduler.domain.explain import clock_time, explain_placement, explain_stop
+from scheduler.domain.instants import Instant
+from scheduler.domain.job import Attempt, Job, JobPhase, Outcome, StopCause
+
+WARNING_CAUSES = frozenset(StopCause) - {StopCause.CANCEL, StopCause.UPGRADE}
+
+ENDS = {
+    JobPhase.SUCCEEDED: "JobSucceeded",
+    JobPhase.FAILED: "JobFailed",
+    JobPhase.CANCELLED: "JobCancelled",
+}
+
+
+def gang_placed(job: Job, attempt: Attempt, at: Instant) -> Event:
+    """The job got a placement and its GPUs are reserved."""
+    return _of(job, attempt, "GangPlaced", explain_placement(attempt.placement), at)
+
+
+def gang_prepared(job: Job, attempt: Attempt, at: Instant) -> Event:
+    """Every worker exists and waits at the barrier."""
+    return _of(job, attempt, "GangPrepared", "every worker is made and waits for the others", at)
+
+
+def gang_started(job: Job, attempt: Attempt, at: Instant) -> Event:
+    """Every worker runs."""
+    return _of(job, attempt, "GangStarted", "every worker runs", at)
+
+
+def gang_stopping(job: Job, attempt: Attempt, at: Instant) -> Event:
+    """The gang is being stopped."""
+    cause = attempt.stop_cause
+    assert cause is not None
+    is_success = attempt.outcome is Outcome.COMPLETED
+    kind = EventKind.WARNING if cause in WARNING_CAUSES and not is_success else EventKind.NORMAL
+    message = attempt.message or explain_stop(cause)
+    return _of(job, attempt, f"GangStoppedFor{cause}", message, at, kind=kind)
+
+
+def attempt_ended(job: Job, attempt: Attempt, at: Instant) -> Event:
+    """The attempt is over: the job has ended with it, or waits to start again."""
+    if job.phase.is_terminal:
+        is_failure = job.phase is JobPhase.FAILED
+        kind = EventKind.WARNING if is_failure else EventKind.NORMAL
+        return _of(job, attempt, ENDS[job.phase], attempt.message, at, kind=kind)
+    if job.not_before is None:
+        return _of(job, attempt, "JobRequeued", attempt.message, at)
+    message = f"{attempt.message}; starts again from {clock_time(job.not_before)} on"
+    return _of(job, attempt, "JobRestarting", message, at, kind=EventKind.WARNING)
+
+
+def job_cancelled(job: Job, at: Instant) -> Event:
+    """A job that held nothing was cancelled."""
+    return _of(job, None, ENDS[JobPhase.CANCELLED], job.message, at)
+
+
+def _of(
+    job: Job,
+    attempt: Attempt | None,
+    reason: str,
+    message: str,
+    at: Instant,
+    *,
+    kind: EventKind = EventKind.NORMAL,
+) -> Event:
+    return Event(
+        reason=reason,
+        message=message,
+        at=at,
+        kind=kind,
+        project=job.project,
+        job_id=job.id,
+        job_name=job.name,
+        attempt=None if attempt is None else attempt.number,
+    )

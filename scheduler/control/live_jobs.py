@@ -1,0 +1,136 @@
+"""The loop's own copy of the live state: read whole once, then kept current by change sets."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from scheduler.domain.gang import GangRequest, NumberedRequest, gang_request
+from scheduler.domain.ids import JobId, Sequence
+from scheduler.domain.job import Attempt, AttemptPhase, Job, JobPhase
+from scheduler.domain.reservation import Reservation
+from scheduler.ports.job_store import JobStore, LiveState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveAttempt:
+    """An attempt that has not ended, with its job and what it holds."""
+
+    job: Job
+    attempt: Attempt
+    reservations: tuple[Reservation, ...]
+
+
+class LiveJobs:
+    """Jobs that are not terminal: those that wait, and those with an attempt."""
+
+    def __init__(self) -> None:
+        self.pending: dict[JobId, Job] = {}
+        """Jobs in phase Pending."""
+        self.waiting_to_stop: dict[JobId, Job] = {}
+        """Jobs that hold nothing and were asked to stop."""
+        self.attempts: dict[JobId, LiveAttempt] = {}
+        self.requests: dict[JobId, NumberedRequest] = {}
+        """What each pending job asks of the cluster."""
+        self.sequence: Sequence | None = None
+        """Up to where the store has been read; None: not at all."""
+        self.pending_version = 0
+        """Counts the changes of `pending`."""
+        self.held_version = 0
+        """Counts the changes of what is held."""
+        self._numbered: dict[GangRequest, NumberedRequest] = {}
+        self._numbers = 0
+
+    def forget(self) -> None:
+        """Know nothing: the next refresh reads everything."""
+        self.pending.clear()
+        self.waiting_to_stop.clear()
+        self.attempts.clear()
+        self.requests.clear()
+        self._numbered.clear()
+        self.sequence = None
+        self.pending_version += 1
+        self.held_version += 1
+
+    def refresh(self, store: JobStore) -> bool:
+        """Read what has been written since the last time; whether anything here changed."""
+        if self.sequence is not None and store.sequence() == self.sequence:
+            return False
+        state = store.live(self.sequence)
+        if state.is_whole:
+            self.forget()
+        changed = self._take(state) or state.is_whole
+        self.sequence = state.sequence
+        return changed
+
+    def put(self, job: Job, live: LiveAttempt | None) -> None:
+        """What is known of one job now."""
+        before = self.attempts.get(job.id)
+        held = None if live is None else live.reservations
+        if (None if before is None else before.reservations) != held:
+            self.held_version += 1
+        self._remove(job.id)
+        if live is not None:
+            self.attempts[job.id] = live
+        elif job.stop_requested is not None and not job.phase.is_terminal:
+            self.waiting_to_stop[job.id] = job
+        elif job.phase is JobPhase.PENDING:
+            self.pending[job.id] = job
+            self.pending_version += 1
+            self.requests[job.id] = self._number(gang_request(job.spec))
+
+    def drop(self, job_id: JobId) -> None:
+        """Know nothing of one job."""
+        self.held_version += job_id in self.attempts
+        self._remove(job_id)
+
+    def _remove(self, job_id: JobId) -> None:
+        self.pending_version += self.pending.pop(job_id, None) is not None
+        self.waiting_to_stop.pop(job_id, None)
+        self.attempts.pop(job_id, None)
+        self.requests.pop(job_id, None)
+
+    def _number(self, request: GangRequest) -> NumberedRequest:
+        if len(self._numbered) > 2 * len(self.requests) + 1_000:
+            # Most of them are of jobs long gone.
+            self._numbered = {known.request: known for known in self.requests.values()}
+        known = self._numbered.get(request)
+        if known is None:
+            self._numbers += 1
+            known = self._numbered[request] = NumberedRequest(self._numbers, request)
+        return known
+
+    def _take(self, state: LiveState) -> bool:
+        attempts = {
+            attempt.job_id: attempt
+            for attempt in state.attempts
+            if attempt.phase is not AttemptPhase.ENDED
+        }
+        held = _by_job(state.reservations)
+        changed = False
+        for job in state.jobs:
+            attempt = attempts.get(job.id)
+            live = (
+                LiveAttempt(job=job, attempt=attempt, reservations=tuple(held.get(job.id, ())))
+                if attempt is not None
+                else None
+            )
+            if not self._knows(job, live):
+                self.put(job, live)
+                changed = True
+        for job_id in state.deleted:
+            self.drop(job_id)
+        return changed
+
+    def _knows(self, job: Job, live: LiveAttempt | None) -> bool:
+        if live is not None:
+            return self.attempts.get(job.id) == live
+        if job.id in self.attempts:
+            return False
+        known = self.pending.get(job.id) or self.waiting_to_stop.get(job.id)
+        return known == job if known is not None else job.phase.is_terminal
+
+
+def _by_job(reservations: Iterable[Reservation]) -> dict[JobId, list[Reservation]]:
+    by_job: dict[JobId, list[Reservation]] = {}
+    for reservation in sorted(reservations, key=lambda held: (held.attempt, held.rank)):
+        by_job.setdefault(reservation.attempt.job_id, []).append(reservation)
+    return by_job

@@ -1,0 +1,244 @@
+"""ControlLoop: tick() observes, settles, decides, checks, applies and tells; alike in both worlds.
+
+observe ──────▶ settle ───────▶ decide ──▶ check ──▶ apply ──▶ tell
+store, cluster   moves of gangs  Plan                 claims    why-answers
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scheduler.control.answers import AnswerBook
+from scheduler.control.applying import cancel_waiting, claim_starts
+from scheduler.control.census import Census
+from scheduler.control.cluster_watch import ClusterWatch
+from scheduler.control.live_jobs import LiveJobs
+from scheduler.control.moves import Moment
+from scheduler.control.observing import Observed, snapshot_of, unreachable_plan
+from scheduler.control.outside import Outside
+from scheduler.control.settling import Settling
+from scheduler.control.strays import Strays
+from scheduler.domain.errors import (
+    ClusterUnavailableError,
+    StaleEpochError,
+    StoreUnavailableError,
+)
+from scheduler.domain.gang import GangRequest
+from scheduler.domain.ids import Epoch, QueueName, Sequence
+from scheduler.domain.instants import SECOND, Duration, Instant, after, in_seconds, seconds
+from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.placement import Blocked
+from scheduler.domain.plan import Plan
+from scheduler.domain.queue import Queue
+from scheduler.engine.cycle import decide_by_knobs
+from scheduler.engine.invariants import check_plan
+from scheduler.ports.kill_points import KillPoint, reach
+from scheduler.ports.unit import Change, RecordCycle, SaveAnswers, SaveNodes, Unit
+
+CYCLE_TOLD_EVERY = seconds(5)
+"""How old the recorded cycle may get while nothing changes: it shows that the loop lives."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """What a decision was made on; while it is the same, so is the decision."""
+
+    pending: int
+    held: int
+    cluster: int
+    knobs: PolicyKnobs
+    queues: Mapping[QueueName, Queue]
+
+    def same_capacity(self, other: "_Basis | None") -> bool:
+        """Whether nothing was taken, freed or changed between the two."""
+        return other is not None and (self.held, self.cluster) == (other.held, other.cluster)
+
+
+class ControlLoop:
+    """One scheduler loop. `tick` is called by one thread, never twice at once."""
+
+    def __init__(self, outside: Outside, *, poll: Duration = SECOND) -> None:
+        """`poll`: the longest time between two ticks."""
+        self._outside = outside
+        self._poll = poll
+        self._live = LiveJobs()
+        self._watch = ClusterWatch()
+        self._settling = Settling(outside, self._live, self._watch)
+        self._strays = Strays(outside, self._live, self._watch)
+        self._book = AnswerBook()
+        self._census = Census(outside.sink)
+        self._epoch: Epoch | None = None
+        self._knobs = PolicyKnobs()
+        self._queues: Mapping[QueueName, Queue] = {}
+        self._plan = Plan(made_on=Sequence(0))
+        self._basis: _Basis | None = None
+        """What `_plan` was made on."""
+        self._nodes_saved = -1
+        """Generation of the cluster whose nodes the store has."""
+        self._due: Instant | None = None
+        """When the passing of time alone brings the next change."""
+        self._cycle = 0
+        self._cycle_told_at: Instant | None = None
+
+    def tick(self) -> Instant:
+        """One cycle. Returns when to call again at the latest."""
+        now = self._outside.clock.now()
+        try:
+            epoch = self._outside.leadership.lead()
+            if epoch != self._epoch:
+                self._begin_term(epoch)
+            if epoch is not None:
+                return self._lead(epoch, now)
+        except StaleEpochError as error:
+            self._begin_term(None)
+            self._outside.sink.emit("deposed", {"mine": error.mine, "current": error.current})
+        except StoreUnavailableError as error:
+            # What of the last unit was written is not known: read everything again.
+            self._begin_term(None)
+            self._outside.sink.emit("store_unavailable", {"error": str(error)})
+        except ClusterUnavailableError as error:
+            self._outside.sink.emit("cluster_unavailable", {"error": str(error)})
+        return after(now, self._poll)
+
+    def _begin_term(self, epoch: Epoch | None) -> None:
+        """Another term, or none: what was known and asked belongs to the past."""
+        self._epoch = epoch
+        self._live.forget()
+        self._watch.forget()
+        self._settling.forget()
+        self._strays.forget()
+        self._book.forget()
+        self._basis = None
+        self._nodes_saved = -1
+        self._due = None
+        self._outside.sink.emit("leadership", {"epoch": epoch, "leads": epoch is not None})
+        if epoch is not None:
+            last = self._outside.store.last_cycle()
+            self._cycle = last.cycle if last is not None else 0
+            self._cycle_told_at = None
+
+    def _lead(self, epoch: Epoch, now: Instant) -> Instant:
+        # 1. Observe: what has changed in the store and in the cluster.
+        is_news = self._observe(epoch, now)
+        if not is_news and (self._due is None or now < self._due):
+            self._tell(epoch, now)
+            return self._next_tick(now)
+
+        # 2. Settle: every gang moves on as far as it goes.
+        moment = self._moment(now)
+        self._settling.advance_all(moment, epoch)
+        has_lost_a_race = cancel_waiting(self._live, self._outside, epoch=epoch)
+        self._strays.look_after(now)
+
+        # 3. Decide, check and apply, if anything a decision may look at has changed.
+        has_lost_a_race |= self._decide_and_apply(moment, epoch)
+
+        # 4. Tell why the rest waits.
+        self._tell(epoch, now)
+        self._census.take(self._live, self._watch, self._plan)
+        self._due = self._next_due(moment)
+        must_look_again = self._settling.must_look_again() or has_lost_a_race
+        return now if must_look_again else self._next_tick(now)
+
+    def _observe(self, epoch: Epoch, now: Instant) -> bool:
+        read_up_to = self._live.sequence
+        is_news = self._live.refresh(self._outside.store)
+        if self._live.sequence != read_up_to:
+            knobs = self._outside.store.knobs()
+            queues = {queue.name: queue for queue in self._outside.store.queues()}
+            is_news = is_news or (knobs, queues) != (self._knobs, self._queues)
+            self._knobs, self._queues = knobs, queues
+        is_news = self._watch.look(self._outside.cluster, now) or is_news
+        if self._watch.is_reachable and self._nodes_saved != self._watch.generation:
+            save = SaveNodes(levels=self._watch.levels, nodes=self._watch.nodes, at=now)
+            self._outside.store.write(Unit(changes=(save,), epoch=epoch))
+            self._nodes_saved = self._watch.generation
+        return is_news
+
+    def _moment(self, now: Instant) -> Moment:
+        return Moment(
+            now=now,
+            knobs=self._knobs,
+            reachable_since=self._watch.reachable_since,
+            lost_nodes=self._watch.lost_nodes(now, self._knobs.node_lost_after),
+        )
+
+    def _decide_and_apply(self, moment: Moment, epoch: Epoch) -> bool:
+        """Whether a claim was lost."""
+        basis = self._present_basis()
+        wake_at = self._plan.next_wakeup
+        if basis == self._basis and (wake_at is None or moment.now < wake_at):
+            return False
+        self._plan = self._decide(basis, moment.now)
+        self._basis = basis
+        if not self._plan.start or not self._outside.leadership.is_leader():
+            return False
+        claimed = claim_starts(
+            self._plan, self._live, self._watch.nodes, self._outside, epoch=epoch
+        )
+        for job_id in claimed.job_ids:
+            self._settling.advance(job_id, moment, epoch)
+        return claimed.has_lost_a_race
+
+    def _decide(self, basis: _Basis, now: Instant) -> Plan:
+        assert self._live.sequence is not None
+        observed = Observed(now=now, knobs=self._knobs, queues=self._queues)
+        parked: Mapping[GangRequest, Blocked] = (
+            self._plan.parked if basis.same_capacity(self._basis) else {}
+        )
+        snapshot = snapshot_of(self._live, self._watch, observed, parked=parked)
+        self._cycle += 1
+        if not self._watch.is_reachable:
+            return unreachable_plan(snapshot, self._watch.unreachable_since or now)
+        began = self._outside.clock.now()
+        plan = decide_by_knobs(snapshot)
+        check_plan(snapshot, plan)
+        took = Duration(self._outside.clock.now() - began)
+        self._outside.sink.emit(
+            "cycle_decided",
+            {
+                "cycle": self._cycle,
+                "pending": len(snapshot.pending),
+                "started": len(plan.start),
+                "decision_s": in_seconds(took),
+            },
+        )
+        return plan
+
+    def _present_basis(self) -> _Basis:
+        return _Basis(
+            self._live.pending_version,
+            self._live.held_version,
+            self._watch.generation,
+            self._knobs,
+            self._queues,
+        )
+
+    def _tell(self, epoch: Epoch, now: Instant) -> None:
+        """Store the answers that have changed, and now and then that the loop lives."""
+        waiting = self._live.pending
+        blocked = {
+            job_id: reason for job_id, reason in self._plan.blocked.items() if job_id in waiting
+        }
+        answers = self._book.news(blocked, waiting, now)
+        told_at = self._cycle_told_at
+        if not answers and told_at is not None and now < after(told_at, CYCLE_TOLD_EVERY):
+            return
+        changes: list[Change] = [SaveAnswers(answers=answers)] if answers else []
+        changes.append(RecordCycle(cycle=self._cycle, at=now))
+        reach(KillPoint.RUN_BEFORE_ANSWERS)
+        self._outside.store.write(Unit(changes=tuple(changes), epoch=epoch))
+        reach(KillPoint.RUN_AFTER_ANSWERS)
+        self._cycle_told_at = now
+
+    def _next_due(self, moment: Moment) -> Instant | None:
+        instants = (
+            self._plan.next_wakeup,
+            self._settling.next_due(moment),
+            self._strays.next_due(),
+            self._watch.next_loss(moment.now, moment.knobs.node_lost_after),
+        )
+        return min((at for at in instants if at is not None), default=None)
+
+    def _next_tick(self, now: Instant) -> Instant:
+        latest = after(now, self._poll)
+        return latest if self._due is None else max(now, min(latest, self._due))

@@ -1,0 +1,260 @@
+"""The next move of one gang: a pure function of its records, its workers' reports and the time.
+
+reports   ──▶ ends are recorded, their GPUs freed
+all down  ──▶ Ended, and the job goes where the failure table says
+a reason  ──▶ Stopping: a worker ended, a cancel, a lost node, a time that has passed
+else      ──▶ Reserved ▶ Preparing ▶ Prepared ▶ Released ▶ Running, as the workers come up
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from scheduler.control import events
+from scheduler.control.gang import Gang
+from scheduler.domain.event import Event
+from scheduler.domain.explain import explain_outcome, explain_stop
+from scheduler.domain.failures import after_end, run_time_of
+from scheduler.domain.ids import NodeName, Rank
+from scheduler.domain.instants import Instant, after
+from scheduler.domain.job import AttemptPhase, JobPhase, Outcome, StopCause, WorkerEnd
+from scheduler.domain.knobs import PolicyKnobs
+from scheduler.ports.cluster import WorkerState
+
+BEFORE_RELEASE = frozenset({AttemptPhase.RESERVED, AttemptPhase.PREPARING, AttemptPhase.PREPARED})
+"""No worker has run a line of the user's code yet: there is nothing to save in a grace."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """When a move is looked for, and by which rules."""
+
+    now: Instant
+    knobs: PolicyKnobs
+    reachable_since: Instant | None
+    """Since when the cluster answers; None while it does not."""
+    lost_nodes: frozenset[NodeName] = frozenset()
+    """Nodes that have been unready or missing for too long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One step of a gang, written as one unit."""
+
+    gang: Gang
+    """After the move."""
+    freed: tuple[Rank, ...] = ()
+    """Ranks whose reservations end."""
+    events: tuple[Event, ...] = ()
+
+
+def next_move(gang: Gang, moment: Moment) -> Move | None:
+    """The next move; None to wait. The request of the gang's phase has been made to the cluster."""
+    if moment.reachable_since is None:
+        # Nothing that is said of the workers can be trusted now; what the user says can.
+        return _stop_if_asked(gang, moment)
+    ends = gang.new_ends(moment.now, moment.lost_nodes)
+    known = gang.with_ends(ends)
+    move = (
+        _end_if_down(known, moment)
+        or _stop_if_due(known, moment)
+        or _stop_sooner(known, moment)
+        or _rise(known, moment)
+        or (Move(gang=known) if ends else None)
+    )
+    if move is None or not ends:
+        return move
+    return replace(move, freed=(*(end.rank for end in ends), *move.freed))
+
+
+def due_instants(gang: Gang, moment: Moment) -> Iterator[Instant]:
+    """When the passing of time alone may bring a move."""
+    attempt, spec = gang.attempt, gang.job.spec
+    if attempt.phase is AttemptPhase.STOPPING:
+        if attempt.kill_at is not None and moment.lost_nodes:
+            yield attempt.kill_at
+        return
+    if attempt.phase is not AttemptPhase.RUNNING:
+        yield _start_timeout_at(gang, moment)
+    if spec.run_time_max is not None:
+        yield after(attempt.created_at, spec.run_time_max)
+    overdue_at = hang_at(gang)
+    if overdue_at is not None:
+        yield overdue_at
+
+
+def hang_at(gang: Gang) -> Instant | None:
+    """When the gang counts as hung if no step is reported till then."""
+    timeout, since = gang.job.spec.hang_timeout, gang.attempt.running_since
+    if timeout is None or since is None:
+        return None
+    return after(max(since, gang.last_step_at or since), timeout)
+
+
+def _end_if_down(gang: Gang, moment: Moment) -> Move | None:
+    if not gang.is_down():
+        return None
+    started = _ran_unseen(gang, moment)
+    if started is not None:
+        gang = started.gang
+    attempt = gang.attempt
+    is_stopping = attempt.phase is AttemptPhase.STOPPING
+    outcome = attempt.outcome if is_stopping else gang.verdict()
+    assert outcome is not None, gang.key
+    message = attempt.message if is_stopping else _message(gang, outcome)
+    if gang.job.stop_requested is StopCause.CANCEL and outcome is not Outcome.COMPLETED:
+        outcome = Outcome.CANCELLED_BY_USER
+        message = explain_outcome(outcome)
+    ended = replace(
+        attempt.moved_to(AttemptPhase.ENDED, at=moment.now), outcome=outcome, message=message
+    )
+    freed = tuple(held.rank for held in gang.reservations)
+    gang = replace(gang, attempt=ended, reservations=())
+    gang = _job_after_end(gang, outcome, moment)
+    told = events.attempt_ended(gang.job, ended, moment.now)
+    before = started.events if started is not None else ()
+    return Move(gang=gang, freed=freed, events=(*before, told))
+
+
+def _ran_unseen(gang: Gang, moment: Moment) -> Move | None:
+    """A gang that ran and ended between two looks has been Running all the same."""
+    ran = all(end.exit_code is not None for end in gang.attempt.worker_ends)
+    if gang.attempt.phase is not AttemptPhase.RELEASED or not ran:
+        return None
+    return _to_running(gang, moment)
+
+
+def _job_after_end(gang: Gang, outcome: Outcome, moment: Moment) -> Gang:
+    end = gang.deciding_end
+    then = after_end(
+        gang.job,
+        outcome,
+        exit_code=None if end is None else end.exit_code,
+        run_time=run_time_of(gang.attempt),
+        knobs=moment.knobs,
+    )
+    moved = gang.job.moved_to(
+        then.phase, at=moment.now, reason=outcome, message=gang.attempt.message
+    )
+    job = replace(
+        moved,
+        not_before=after(moment.now, then.backoff) if then.backoff else None,
+        stop_requested=None,
+        stop_now=False,
+        restarts_user=then.restarts_user,
+        restarts_infra=then.restarts_infra,
+        failures_in_row=then.failures_in_row,
+    )
+    return replace(gang, job=job)
+
+
+def _stop_if_asked(gang: Gang, moment: Moment) -> Move | None:
+    if gang.job.stop_requested is None:
+        return None
+    if gang.attempt.phase is AttemptPhase.STOPPING:
+        return _stop_sooner(gang, moment)
+    return _stop(gang, gang.job.stop_requested, moment)
+
+
+def _stop_if_due(gang: Gang, moment: Moment) -> Move | None:
+    if gang.attempt.phase is AttemptPhase.STOPPING:
+        return None
+    cause = _stop_cause(gang, moment)
+    return None if cause is None else _stop(gang, cause, moment)
+
+
+def _stop_cause(gang: Gang, moment: Moment) -> StopCause | None:
+    verdict = gang.verdict()
+    asked = gang.job.stop_requested
+    if verdict is not None and (verdict is Outcome.COMPLETED or asked is None):
+        return StopCause.WORKER_ENDED
+    if asked is not None:
+        return asked
+    ended, lost = gang.ended_ranks, moment.lost_nodes
+    if any(node in lost for rank, node in enumerate(gang.nodes) if rank not in ended):
+        return StopCause.NODE_LOST
+    return _time_out(gang, moment)
+
+
+def _time_out(gang: Gang, moment: Moment) -> StopCause | None:
+    attempt, run_time_max = gang.attempt, gang.job.spec.run_time_max
+    if run_time_max is not None and moment.now >= after(attempt.created_at, run_time_max):
+        return StopCause.DEADLINE
+    if attempt.phase is not AttemptPhase.RUNNING:
+        return StopCause.START_TIMEOUT if moment.now >= _start_timeout_at(gang, moment) else None
+    overdue_at = hang_at(gang)
+    return StopCause.HANG if overdue_at is not None and moment.now >= overdue_at else None
+
+
+def _start_timeout_at(gang: Gang, moment: Moment) -> Instant:
+    # An outage is not the gang's fault: its time starts again when the cluster answers.
+    since = max(gang.attempt.created_at, moment.reachable_since or gang.attempt.created_at)
+    return after(since, moment.knobs.start_timeout)
+
+
+def _stop(gang: Gang, cause: StopCause, moment: Moment) -> Move:
+    outcome = gang.outcome_of_stop(cause)
+    is_by_worker = cause is StopCause.WORKER_ENDED
+    message = _message(gang, outcome) if is_by_worker else explain_stop(cause)
+    attempt = replace(
+        gang.attempt.moved_to(AttemptPhase.STOPPING, at=moment.now),
+        stop_cause=cause,
+        kill_at=_kill_at(gang, moment),
+        outcome=outcome,
+        message=message if is_by_worker else explain_outcome(outcome),
+    )
+    job = gang.job.moved_to(JobPhase.STOPPING, at=moment.now, reason=cause, message=message)
+    gang = replace(gang, job=job, attempt=attempt)
+    return Move(gang=gang, events=(events.gang_stopping(job, attempt, moment.now),))
+
+
+def _kill_at(gang: Gang, moment: Moment) -> Instant:
+    if gang.job.stop_now or gang.attempt.phase in BEFORE_RELEASE:
+        return moment.now
+    return after(moment.now, gang.job.spec.checkpoint.grace)
+
+
+def _stop_sooner(gang: Gang, moment: Moment) -> Move | None:
+    """`cancel --now` ends a grace that has begun."""
+    attempt = gang.attempt
+    if attempt.phase is not AttemptPhase.STOPPING or not gang.job.stop_now:
+        return None
+    if attempt.kill_at is not None and attempt.kill_at <= moment.now:
+        return None
+    return Move(gang=replace(gang, attempt=replace(attempt, kill_at=moment.now)))
+
+
+def _rise(gang: Gang, moment: Moment) -> Move | None:
+    made = (WorkerState.MADE, WorkerState.RUNNING, WorkerState.ENDED)
+    match gang.attempt.phase:
+        case AttemptPhase.RESERVED:
+            return _to_phase(gang, AttemptPhase.PREPARING, moment)
+        case AttemptPhase.PREPARING if gang.in_state(*made):
+            move = _to_phase(gang, AttemptPhase.PREPARED, moment)
+            told = events.gang_prepared(gang.job, move.gang.attempt, moment.now)
+            return replace(move, events=(told,))
+        case AttemptPhase.PREPARED:
+            return _to_phase(gang, AttemptPhase.RELEASED, moment)
+        case AttemptPhase.RELEASED if gang.in_state(WorkerState.RUNNING, WorkerState.ENDED):
+            return _to_running(gang, moment)
+        case _:
+            return None
+
+
+def _to_phase(gang: Gang, phase: AttemptPhase, moment: Moment) -> Move:
+    return Move(gang=replace(gang, attempt=gang.attempt.moved_to(phase, at=moment.now)))
+
+
+def _to_running(gang: Gang, moment: Moment) -> Move:
+    attempt = replace(
+        gang.attempt.moved_to(AttemptPhase.RUNNING, at=moment.now), running_since=moment.now
+    )
+    job = gang.job.moved_to(JobPhase.RUNNING, at=moment.now)
+    if job.first_started_at is None:
+        job = replace(job, first_started_at=moment.now)
+    gang = replace(gang, job=job, attempt=attempt)
+    return Move(gang=gang, events=(events.gang_started(job, attempt, moment.now),))
+
+
+def _message(gang: Gang, outcome: Outcome) -> str:
+    end: WorkerEnd | None = None if outcome is Outcome.COMPLETED else gang.deciding_end
+    return explain_outcome(outcome, end=end, node=gang.nodes[end.rank] if end else None)

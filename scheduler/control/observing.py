@@ -1,0 +1,63 @@
+"""Ports -> Snapshot: what the loop knows, as one immutable view."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scheduler.control.cluster_watch import ClusterWatch
+from scheduler.control.live_jobs import LiveJobs
+from scheduler.domain.gang import GangRequest
+from scheduler.domain.ids import QueueName
+from scheduler.domain.instants import Instant
+from scheduler.domain.job import submission_order
+from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.placement import Blocked, ClusterUnreachable
+from scheduler.domain.plan import Plan
+from scheduler.domain.queue import Queue
+from scheduler.domain.snapshot import RunningGang, Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What is neither a job nor the cluster."""
+
+    now: Instant
+    knobs: PolicyKnobs
+    queues: Mapping[QueueName, Queue]
+
+
+def snapshot_of(
+    live: LiveJobs,
+    watch: ClusterWatch,
+    observed: Observed,
+    *,
+    parked: Mapping[GangRequest, Blocked],
+) -> Snapshot:
+    """Everything a decision may look at, now."""
+    assert live.sequence is not None
+    return Snapshot(
+        version=live.sequence,
+        now=observed.now,
+        levels=watch.levels,
+        nodes=watch.nodes,
+        pending=tuple(live.pending.values()),
+        holding=tuple(
+            RunningGang(job=held.job, attempt=held.attempt, reservations=held.reservations)
+            for held in live.attempts.values()
+        ),
+        queues=observed.queues,
+        knobs=observed.knobs,
+        tree=watch.tree,
+        requests=live.requests,
+        parked=parked,
+    )
+
+
+def unreachable_plan(snapshot: Snapshot, since: Instant) -> Plan:
+    """The plan while the cluster does not answer: everybody waits for it."""
+    return Plan(
+        made_on=snapshot.version,
+        blocked={
+            job.id: ClusterUnreachable(since=since)
+            for job in sorted(snapshot.pending, key=submission_order)
+        },
+    )

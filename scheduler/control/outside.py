@@ -1,0 +1,20 @@
+"""What the loop needs of the outside, in one hand."""
+
+from dataclasses import dataclass
+
+from scheduler.ports.clock import Clock
+from scheduler.ports.cluster import Cluster
+from scheduler.ports.event_sink import EventSink
+from scheduler.ports.job_store import JobStore
+from scheduler.ports.leadership import Leadership
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """The ports of the loop."""
+
+    store: JobStore
+    cluster: Cluster
+    leadership: Leadership
+    clock: Clock
+    sink: EventSink

@@ -1,0 +1,252 @@
+"""Drives every live gang on: asks the cluster for what its phase wants, writes its moves.
+
+Requests follow from what is stored, never the other way round, and each may be made twice: so
+whatever a crash leaves undone, the next leader's first look at the store makes good.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import assert_never
+
+from scheduler.control.cluster_watch import ClusterWatch
+from scheduler.control.gang import ONCE_MADE, TERMINAL_STATES, Gang
+from scheduler.control.live_jobs import LiveAttempt, LiveJobs
+from scheduler.control.moves import Moment, Move, due_instants, hang_at, next_move
+from scheduler.control.outside import Outside
+from scheduler.control.writing import as_written, step_of, unit_of
+from scheduler.domain.errors import ConflictError
+from scheduler.domain.failures import run_time_of
+from scheduler.domain.ids import Epoch, JobId
+from scheduler.domain.instants import Instant, after, in_seconds
+from scheduler.domain.job import Attempt, AttemptPhase
+from scheduler.domain.reservation import AttemptKey
+from scheduler.ports.cluster import GangOrder
+from scheduler.ports.kill_points import KillPoint, reach
+
+MOVES_MAX = 16
+"""More moves than a gang can make in one go; a bound, so that a bug can not spin."""
+
+
+class Wish(StrEnum):
+    """What is asked of the cluster for an attempt."""
+
+    PREPARE = "prepare"
+    RELEASE = "release"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """The last request made for an attempt by this leader."""
+
+    wish: Wish
+    kill_at: Instant | None
+    at_look: int
+
+
+class Settling:
+    """Brings gangs and their records together; owned by the loop."""
+
+    def __init__(self, outside: Outside, live: LiveJobs, watch: ClusterWatch) -> None:
+        self._outside = outside
+        self._live = live
+        self._watch = watch
+        self._asked: dict[AttemptKey, _Asked] = {}
+        self._last_steps: dict[AttemptKey, Instant] = {}
+        self._must_look_again = False
+
+    def forget(self) -> None:
+        """Know nothing of what was asked: a new term begins."""
+        self._asked.clear()
+        self._last_steps.clear()
+
+    def advance_all(self, moment: Moment, epoch: Epoch) -> None:
+        """Move every live gang as far as it goes now."""
+        for job_id in sorted(self._live.attempts):
+            self.advance(job_id, moment, epoch)
+
+    def advance(self, job_id: JobId, moment: Moment, epoch: Epoch) -> None:
+        """Move one gang as far as it goes now."""
+        for _ in range(MOVES_MAX):
+            live = self._live.attempts.get(job_id)
+            if live is None:
+                return
+            gang = self._with_last_step(self._gang(live), moment)
+            if not self._ask(gang, moment):
+                return
+            move = next_move(gang, moment)
+            if move is None or not self._write(gang, move, epoch):
+                return
+
+    def must_look_again(self) -> bool:
+        """Whether, since last asked, a job had changed when its move was to be written, or the
+        cluster was asked for something: its answer may be there already."""
+        must, self._must_look_again = self._must_look_again, False
+        return must
+
+    def next_due(self, moment: Moment) -> Instant | None:
+        """When the passing of time alone may bring the next move."""
+        instants = (
+            at
+            for live in self._live.attempts.values()
+            for at in due_instants(self._gang(live), moment)
+        )
+        return min((at for at in instants if at > moment.now), default=None)
+
+    def _gang(self, live: LiveAttempt) -> Gang:
+        key = AttemptKey(live.job.id, live.attempt.number)
+        return Gang(
+            job=live.job,
+            attempt=live.attempt,
+            reservations=live.reservations,
+            reports=self._watch.reports_of(key),
+            absent_are_down=self._absent_are_down(key, live.attempt),
+            last_step_at=self._last_steps.get(key),
+        )
+
+    def _with_last_step(self, gang: Gang, moment: Moment) -> Gang:
+        """Step reports come past the loop: they are looked up only when one seems overdue."""
+        overdue_at = hang_at(gang)
+        if overdue_at is None or overdue_at > moment.now:
+            return gang
+        steps = self._outside.store.progress(gang.job.id)
+        reported = [step.reported_at for key, step in steps if key == gang.key]
+        if not reported:
+            return gang
+        self._last_steps[gang.key] = max(reported)
+        return replace(gang, last_step_at=max(reported))
+
+    def _absent_are_down(self, key: AttemptKey, attempt: Attempt) -> bool:
+        if attempt.phase in ONCE_MADE:
+            return self._watch.absent_are_down(key)
+        asked = self._asked.get(key)
+        if attempt.phase is not AttemptPhase.STOPPING or asked is None:
+            return False
+        return self._watch.absent_are_down(key, since_look=asked.at_look)
+
+    def _ask(self, gang: Gang, moment: Moment) -> bool:
+        """Ask the cluster for what the phase wants, once a term; whether it has been asked."""
+        wish = _wish_of(gang)
+        if wish is None:
+            return True
+        kill_at = gang.attempt.kill_at if wish is Wish.STOP else None
+        asked = self._asked.get(gang.key)
+        if asked is not None and asked.wish is wish and asked.kill_at == kill_at:
+            self._look_for_the_absent(gang)
+            return True
+        if not self._outside.leadership.is_leader():
+            return False
+        self._request(wish, gang, moment)
+        self._must_look_again = True
+        self._asked[gang.key] = _Asked(wish=wish, kill_at=kill_at, at_look=self._watch.looks)
+        self._look_for_the_absent(gang)
+        return True
+
+    def _look_for_the_absent(self, gang: Gang) -> None:
+        """Of a stopped gang that was never seen, only a whole list says that it is not there."""
+        if gang.attempt.phase is AttemptPhase.STOPPING and not gang.reports:
+            self._watch.look_whole()
+
+    def _request(self, wish: Wish, gang: Gang, moment: Moment) -> None:
+        cluster = self._outside.cluster
+        match wish:
+            case Wish.PREPARE:
+                reach(KillPoint.LAUNCH_BEFORE_PREPARE)
+                cluster.prepare(_order_of(gang))
+                reach(KillPoint.LAUNCH_AFTER_PREPARE)
+            case Wish.RELEASE:
+                reach(KillPoint.LAUNCH_BEFORE_RELEASE)
+                cluster.release(gang.key)
+                reach(KillPoint.LAUNCH_AFTER_RELEASE)
+            case Wish.STOP:
+                reach(KillPoint.CANCEL_BEFORE_STOP)
+                cluster.stop(gang.key, kill_at=gang.attempt.kill_at or moment.now)
+                reach(KillPoint.CANCEL_AFTER_STOP)
+            case _:
+                assert_never(wish)
+
+    def _write(self, before: Gang, move: Move, epoch: Epoch) -> bool:
+        step = step_of(before, move.gang)
+        reach(step.before)
+        try:
+            self._outside.store.write(unit_of(before, move, epoch))
+        except ConflictError:
+            self._must_look_again = True
+            return False
+        reach(step.after)
+        self._tell(before, move)
+        after_move = as_written(before, move.gang)
+        if after_move.attempt.phase is AttemptPhase.ENDED:
+            self._live.put(after_move.job, None)
+            self._forget_attempt(after_move)
+            return False
+        self._live.put(
+            after_move.job,
+            LiveAttempt(
+                job=after_move.job,
+                attempt=after_move.attempt,
+                reservations=after_move.reservations,
+            ),
+        )
+        return True
+
+    def _forget_attempt(self, gang: Gang) -> None:
+        self._asked.pop(gang.key, None)
+        self._last_steps.pop(gang.key, None)
+        if any(report.state not in TERMINAL_STATES for report in gang.reports.values()):
+            # Written off with its node, and not seen to end: the strays are looked after later.
+            return
+        if self._outside.leadership.is_leader():
+            reach(KillPoint.RUN_BEFORE_FORGET)
+            self._outside.cluster.forget(gang.key)
+            reach(KillPoint.RUN_AFTER_FORGET)
+            self._watch.forget_attempt(gang.key)
+
+    def _tell(self, before: Gang, move: Move) -> None:
+        job, attempt = move.gang.job, move.gang.attempt
+        if attempt.phase is before.attempt.phase:
+            return
+        facts: dict[str, str | int | float | bool | None] = {
+            "job": job.id,
+            "queue": job.spec.queue,
+            "attempt": attempt.number,
+            "phase": attempt.phase,
+            "job_phase": job.phase,
+        }
+        if attempt.phase is AttemptPhase.ENDED:
+            facts["outcome"] = attempt.outcome
+            facts["run_s"] = in_seconds(run_time_of(attempt))
+        self._outside.sink.emit("gang_moved", facts)
+
+
+def _wish_of(gang: Gang) -> Wish | None:
+    phase = gang.attempt.phase
+    if phase is AttemptPhase.STOPPING:
+        return Wish.STOP
+    if gang.job.stop_requested is not None or phase not in _WISHES:
+        return None
+    return _WISHES[phase]
+
+
+_WISHES: Mapping[AttemptPhase, Wish] = {
+    AttemptPhase.RESERVED: Wish.PREPARE,
+    AttemptPhase.PREPARING: Wish.PREPARE,
+    AttemptPhase.PREPARED: Wish.RELEASE,
+    AttemptPhase.RELEASED: Wish.RELEASE,
+}
+
+
+def _order_of(gang: Gang) -> GangOrder:
+    job, attempt = gang.job, gang.attempt
+    run_time_max = job.spec.run_time_max
+    return GangOrder(
+        attempt=gang.key,
+        epoch=attempt.epoch,
+        project=job.project,
+        name=job.name,
+        spec=job.spec,
+        placement=attempt.placement,
+        reservations=gang.reservations,
+        deadline=None if run_time_max is None else after(attempt.created_at, run_time_max),
+    )

@@ -1,0 +1,162 @@
+"""check_plan(): the promises every plan keeps. Raises BrokenPlanError, naming all that are broken.
+
+It costs what the plan holds, so it runs before every plan is applied; tests ask for more besides.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from scheduler.domain.errors import BrokenPlanError
+from scheduler.domain.gang import GangRequest, gang_request
+from scheduler.domain.ids import JobId, NodeName
+from scheduler.domain.job import Job
+from scheduler.domain.plan import Plan, Start
+from scheduler.domain.resources import Resources
+from scheduler.domain.snapshot import Snapshot
+from scheduler.domain.topology import Node, TopologyTree, topology_tree
+
+
+def check_plan(snapshot: Snapshot, plan: Plan) -> None:
+    """Raise unless the plan keeps its promises."""
+    broken = tuple(_broken_promises(snapshot, plan))
+    if broken:
+        raise BrokenPlanError("; ".join(broken))
+
+
+def _broken_promises(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
+    yield from _every_pending_job_answered_once(snapshot, plan)
+    if plan.made_on != snapshot.version:
+        yield f"made on {plan.made_on}, not {snapshot.version}"
+    if not plan.start:
+        return
+    pending = {job.id: job for job in snapshot.pending}
+    nodes = {node.name: node for node in snapshot.nodes}
+    tree = snapshot.tree or topology_tree(snapshot.levels, snapshot.nodes)
+    for start in plan.start:
+        job = pending.get(start.job_id)
+        if job is not None:
+            yield from _gang_is_right(job, start, snapshot)
+            yield from _gang_stands_right(gang_request(job.spec), start, nodes, tree)
+    yield from _nothing_oversold(snapshot, plan, nodes)
+
+
+def _every_pending_job_answered_once(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
+    answered: list[JobId] = [*(start.job_id for start in plan.start), *plan.blocked]
+    if len(answered) == len(snapshot.pending) and set(answered) == {
+        job.id for job in snapshot.pending
+    }:
+        return
+    counts = Counter(answered)
+    pending = {job.id for job in snapshot.pending}
+    yield from (f"{job_id} has no answer" for job_id in sorted(pending - set(counts)))
+    yield from (f"{job_id} is not pending" for job_id in sorted(set(counts) - pending))
+    yield from (f"{job_id} has {n} answers" for job_id, n in sorted(counts.items()) if n > 1)
+
+
+def _gang_is_right(job: Job, start: Start, snapshot: Snapshot) -> Iterator[str]:
+    if start.revision != job.revision:
+        yield f"{job.id} starts at revision {start.revision}, not {job.revision}"
+    if job.not_before is not None and job.not_before > snapshot.now:
+        yield f"{job.id} starts before its back-off ends"
+    if job.stop_requested is not None:
+        yield f"{job.id} starts although it is to stop"
+    placed: Counter[str] = Counter()
+    for assignment in start.placement.assignments:
+        placed[assignment.role] += assignment.workers
+    if placed != {role.name: role.workers for role in job.spec.roles}:
+        yield f"{job.id} is not whole: {dict(placed)}"
+
+
+def _gang_stands_right(
+    request: GangRequest, start: Start, nodes: Mapping[NodeName, Node], tree: TopologyTree
+) -> Iterator[str]:
+    job_id, placement = start.job_id, start.placement
+    unknown = [a.node for a in placement.assignments if a.node not in nodes]
+    if unknown:
+        yield f"{job_id} stands on nodes that do not exist: {unknown}"
+        return
+    yield from _nodes_are_fit(request, start, nodes)
+    tier = tree.tier_of(assignment.node for assignment in placement.assignments)
+    if placement.tier != tier or placement.tier_name != tree.levels[tier].name:
+        yield f"{job_id} is said to be within one {placement.tier_name}, and is not"
+    required = None if request.required is None else tree.level_index(request.required)
+    if required is not None and tier > required:
+        yield f"{job_id} is wider than one {request.required}"
+
+
+def _nodes_are_fit(
+    request: GangRequest, start: Start, nodes: Mapping[NodeName, Node]
+) -> Iterator[str]:
+    roles = {role.name: role for role in request.roles}
+    models = set()
+    for assignment in start.placement.assignments:
+        node, role = nodes[assignment.node], roles[assignment.role]
+        if not node.is_ready or node.is_cordoned:
+            yield f"{start.job_id} stands on {node.name}, which takes no workers"
+        if role.pool is not None and node.pool != role.pool:
+            yield f"{start.job_id} stands on {node.name}, which is not of pool {role.pool}"
+        if node.name in request.excluded:
+            yield f"{start.job_id} stands on {node.name}, which is excluded for it"
+        if role.gpus:
+            models.add(node.gpu_model)
+    if request.models and not models <= set(request.models):
+        yield f"{start.job_id} got GPU models {sorted(models)}"
+    if len(models) > 1 and not request.mixes_models:
+        yield f"{start.job_id} mixes GPU models {sorted(models)}"
+
+
+def _nothing_oversold(
+    snapshot: Snapshot, plan: Plan, nodes: Mapping[NodeName, Node]
+) -> Iterator[str]:
+    """Of the nodes the plan touches."""
+    held = _held_after(snapshot, plan)
+    for name in sorted(set(held) & set(nodes)):
+        has = _amounts(nodes[name].gpus, nodes[name].resources)
+        workers_max = nodes[name].workers_max
+        has[_WORKERS] = held[name][_WORKERS] if workers_max is None else workers_max
+        for what, amount in sorted(held[name].items()):
+            if amount > has[what]:
+                yield f"{name}: {amount} of {has[what]} {what} given away"
+
+
+def _held_after(snapshot: Snapshot, plan: Plan) -> dict[NodeName, Counter[str]]:
+    """What is held on each node the plan touches once it is applied."""
+    placements = [start.placement for start in plan.start]
+    held: dict[NodeName, Counter[str]] = {
+        assignment.node: Counter()
+        for placement in placements
+        for assignment in placement.assignments
+    }
+    for gang in snapshot.holding:
+        for reservation in gang.reservations:
+            if reservation.node in held:
+                held[reservation.node] += _amounts(reservation.gpus, reservation.resources)
+    pending = {job.id: job for job in snapshot.pending}
+    for start in plan.start:
+        if start.job_id in pending:
+            _add_gang(held, pending[start.job_id], start)
+    return held
+
+
+def _add_gang(held: dict[NodeName, Counter[str]], job: Job, start: Start) -> None:
+    roles = {role.name: role for role in job.spec.roles}
+    for assignment in start.placement.assignments:
+        role = roles[assignment.role]
+        for what, amount in _amounts(role.gpus_per_worker, role.resources).items():
+            held[assignment.node][what] += amount * assignment.workers
+
+
+_WORKERS = "workers"
+
+
+def _amounts(gpus: int, resources: Resources) -> Counter[str]:
+    """What one worker holds (or a node has), by name."""
+    return Counter(
+        {
+            _WORKERS: 1,
+            "GPUs": gpus,
+            "thousandths of a CPU": resources.cpu_milli,
+            "bytes of memory": resources.memory_bytes,
+            **dict(resources.extended),
+        }
+    )

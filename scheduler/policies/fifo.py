@@ -1,0 +1,49 @@
+"""First in, first out, inside priorities: `fifo` is strict in each queue, `fifo-backfill` is not.
+
+Both take the first offer. They never stop a running gang.
+"""
+
+from collections.abc import Sequence
+
+from scheduler.domain.ids import QueueName
+from scheduler.domain.instants import Instant
+from scheduler.domain.job import Job, submission_order
+from scheduler.domain.placement import Blocked
+from scheduler.domain.snapshot import RunningGang, Snapshot
+from scheduler.policies.interface import Offer
+
+STRICT = "fifo"
+BACKFILL = "fifo-backfill"
+
+
+class Fifo:
+    """Submission order; whether a job that waits for GPUs stops those behind it is per queue."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._is_strict: dict[QueueName, bool] = {}
+
+    def order(self) -> Sequence[Job]:
+        """Larger priority first, then earlier submission, then id."""
+        return sorted(self._snapshot.pending, key=submission_order)
+
+    def accept(self, job: Job, offer: Offer) -> Blocked | None:
+        """Take it."""
+        return None
+
+    def blocks_later(self, job: Job) -> bool:
+        """In a queue whose policy is the strict one."""
+        name = job.spec.queue
+        if name not in self._is_strict:
+            queue = self._snapshot.queues.get(name)
+            own = queue.policy if queue is not None else ""
+            self._is_strict[name] = (own or self._snapshot.knobs.policy) == STRICT
+        return self._is_strict[name]
+
+    def victims(self, job: Job) -> Sequence[RunningGang]:
+        """None."""
+        return ()
+
+    def next_decision_at(self) -> Instant | None:
+        """Time alone changes nothing here."""
+        return None

@@ -1,0 +1,20 @@
+"""Policies by name."""
+
+from collections.abc import Mapping
+
+from scheduler.domain.errors import NotFoundError
+from scheduler.policies import fifo
+from scheduler.policies.interface import PolicyMaker
+
+POLICIES: Mapping[str, PolicyMaker] = {
+    fifo.STRICT: fifo.Fifo,
+    fifo.BACKFILL: fifo.Fifo,
+}
+
+
+def policy_named(name: str) -> PolicyMaker:
+    """The policy of that name. Raises NotFoundError."""
+    maker = POLICIES.get(name)
+    if maker is None:
+        raise NotFoundError("policy", name)
+    return maker

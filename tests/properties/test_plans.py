@@ -1,0 +1,117 @@
+"""Every plan keeps its promises, whatever the cluster and the jobs."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.domain.gang import GangRequest, NumberedRequest, gang_request
+from scheduler.domain.ids import JobId
+from scheduler.domain.instants import Instant
+from scheduler.domain.job import Job
+from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.snapshot import Snapshot
+from scheduler.engine.cycle import decide
+from scheduler.engine.invariants import check_plan
+from scheduler.policies.registry import POLICIES, policy_named
+from tests.builders import a_cluster, a_job, a_running_gang, a_snapshot, at
+
+RACKS = st.lists(
+    st.lists(st.sampled_from([0, 2, 4, 8]), min_size=1, max_size=4), min_size=1, max_size=3
+)
+
+
+@st.composite
+def jobs(draw: st.DrawFn, *, prefix: str = "job", max_size: int = 12) -> list[Job]:
+    shapes = st.tuples(st.integers(1, 4), st.sampled_from([0, 1, 2, 4, 8]))
+    drawn = draw(st.lists(shapes, max_size=max_size))
+    return [
+        a_job(
+            f"{prefix}-{number:02}",
+            workers=workers,
+            gpus=gpus,
+            priority=draw(st.integers(0, 1)),
+            submitted_at=Instant(draw(st.integers(0, 3))),
+            not_before=draw(st.sampled_from([None, None, None, at(5), at(20)])),
+        )
+        for number, (workers, gpus) in enumerate(drawn)
+    ]
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> Snapshot:
+    """A cluster on which earlier decisions already run, and jobs that wait."""
+    racks = draw(RACKS)
+    picture = "\n".join(
+        f"r{number}: {' '.join(map(str, nodes))}" for number, nodes in enumerate(racks)
+    )
+    cluster = a_cluster(picture)
+    for node in cluster.nodes:
+        if draw(st.booleans()) and draw(st.booleans()):
+            cluster = cluster.with_node(node.name, is_ready=draw(st.booleans()), is_cordoned=True)
+    knobs = PolicyKnobs(policy=draw(st.sampled_from(sorted(POLICIES))))
+    before = a_snapshot(cluster, pending=draw(jobs(prefix="old")), knobs=knobs, now=at(10))
+    plan = decide(before, policy_named(knobs.policy))
+    by_id = {job.id: job for job in before.pending}
+    holding = []
+    for start in plan.start:
+        spots: dict[str, int] = {}
+        for assignment in start.placement.assignments:
+            spots[assignment.node] = spots.get(assignment.node, 0) + assignment.workers
+        gang = a_running_gang(cluster, by_id[start.job_id], spots)
+        ended = draw(st.integers(0, len(gang.reservations)))
+        holding.append(replace(gang, reservations=gang.reservations[ended:]))
+    waiting = draw(jobs())
+    return replace(
+        a_snapshot(cluster, pending=waiting, knobs=knobs, now=at(10)), holding=tuple(holding)
+    )
+
+
+@given(snapshot=snapshots())
+@settings(max_examples=150, deadline=None)
+def test_every_plan_keeps_its_promises(snapshot: Snapshot) -> None:
+    check_plan(snapshot, decide(snapshot, policy_named(snapshot.knobs.policy)))
+
+
+@given(snapshot=snapshots())
+@settings(max_examples=150, deadline=None)
+def test_nothing_that_fits_is_left_waiting_by_a_backfilling_policy(snapshot: Snapshot) -> None:
+    snapshot = replace(snapshot, knobs=PolicyKnobs(policy="fifo-backfill"))
+    plan = decide(snapshot, policy_named("fifo-backfill"))
+    started = {start.job_id for start in plan.start}
+    pending = {job.id: job for job in snapshot.pending}
+    holding = list(snapshot.holding)
+    for start in plan.start:
+        spots: dict[str, int] = {}
+        for assignment in start.placement.assignments:
+            spots[assignment.node] = spots.get(assignment.node, 0) + assignment.workers
+        cluster_like = a_cluster("r0: 0")
+        cluster_like = replace(cluster_like, levels=snapshot.levels, nodes=snapshot.nodes)
+        holding.append(a_running_gang(cluster_like, pending[start.job_id], spots))
+    rest = tuple(job for job in snapshot.pending if job.id not in started)
+    again = decide(
+        replace(snapshot, pending=rest, holding=tuple(holding)), policy_named("fifo-backfill")
+    )
+    assert again.start == ()
+
+
+@given(snapshot=snapshots(), arrivals=jobs(prefix="new"), later=st.integers(0, 15))
+@settings(max_examples=200, deadline=None)
+def test_a_decision_with_parked_answers_equals_a_fresh_one(
+    snapshot: Snapshot, arrivals: list[Job], later: int
+) -> None:
+    policy = policy_named(snapshot.knobs.policy)
+    first = decide(snapshot, policy)
+    if first.start:
+        return
+    pending = (*snapshot.pending[1:], *arrivals)
+    distinct: list[GangRequest] = []
+    requests: dict[JobId, NumberedRequest] = {}
+    for job in pending:
+        request = gang_request(job.spec)
+        if request not in distinct:
+            distinct.append(request)
+        requests[job.id] = NumberedRequest(distinct.index(request), request)
+    after = replace(snapshot, pending=pending, now=at(10 + later))
+    parked = replace(after, parked=first.parked, requests=requests)
+    assert decide(parked, policy) == decide(after, policy)

@@ -1,0 +1,193 @@
+"""Outages, lost nodes, new leaders: what runs is left alone, and nothing is done twice."""
+
+from dataclasses import replace
+
+import pytest
+
+from scheduler.adapters.memory.leadership import MemoryLeadership
+from scheduler.adapters.memory.workers import WorkerScript
+from scheduler.control.loop import ControlLoop
+from scheduler.control.outside import Outside
+from scheduler.domain.instants import HOUR, Duration, seconds
+from scheduler.domain.job import AttemptPhase, JobPhase, Outcome
+from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.placement import ClusterUnreachable
+from tests.builders import a_job
+from tests.gangs import an_order
+from tests.worlds import Script, World, runs
+
+
+def test_an_outage_of_the_cluster_touches_nothing_that_runs() -> None:
+    world = World("r1: 8 8", script=Script(runs(7200)))
+    world.submit(a_job("a"), a_job("b"))
+    world.run(seconds(10))
+    before = (world.attempts("a"), world.job("a"), world.attempts("b"))
+    world.cluster.cut()
+    world.run(Duration(HOUR))
+    assert (world.attempts("a"), world.job("a"), world.attempts("b")) == before
+    world.cluster.mend()
+    world.run(Duration(2 * HOUR))
+    assert (world.phase("a"), world.job("a").attempts) == (JobPhase.SUCCEEDED, 1)
+
+
+def test_while_the_cluster_does_not_answer_jobs_wait_for_that_reason() -> None:
+    world = World()
+    world.ticks()
+    world.cluster.cut()
+    since = world.clock.now()
+    world.ticks()
+    world.submit(a_job("a"))
+    world.run(seconds(60))
+    answer = world.store.answer(world.job("a").id)
+    assert answer is not None
+    assert answer.blocked == ClusterUnreachable(since=since)
+    world.cluster.mend()
+    world.run(seconds(2))
+    assert world.phase("a") is JobPhase.RUNNING
+
+
+def test_a_gang_that_was_coming_up_gets_its_time_again_after_an_outage() -> None:
+    script = Script(WorkerScript(make_after=seconds(500)))
+    world = World(script=script, knobs=PolicyKnobs(start_timeout=seconds(600)))
+    world.submit(a_job("a"))
+    world.run(seconds(10))
+    world.cluster.cut()
+    world.run(seconds(1200))
+    assert world.phase("a") is JobPhase.STARTING
+    world.cluster.mend()
+    world.run(seconds(5))
+    assert (world.phase("a"), world.job("a").attempts) == (JobPhase.RUNNING, 1)
+
+
+def test_a_cancel_during_an_outage_is_noted_and_carried_out_after_it() -> None:
+    world = World()
+    world.submit(a_job("a"))
+    world.run(seconds(10))
+    world.cluster.cut()
+    world.ticks()
+    world.cancel("a")
+    world.run(seconds(300))
+    assert world.phase("a") is JobPhase.STOPPING
+    world.cluster.mend()
+    world.run(seconds(5))
+    assert world.phase("a") is JobPhase.CANCELLED
+
+
+def test_a_node_that_is_unready_for_a_short_while_costs_nothing() -> None:
+    world = World("r1: 8", knobs=PolicyKnobs(node_lost_after=seconds(300)))
+    world.submit(a_job("a"))
+    world.run(seconds(10))
+    node = world.cluster.observe().nodes[0]
+    world.cluster.set_node(replace(node, is_ready=False))
+    world.run(seconds(200))
+    world.cluster.set_node(node)
+    world.run(seconds(300))
+    assert (world.phase("a"), world.job("a").attempts) == (JobPhase.RUNNING, 1)
+
+
+def test_a_node_that_stays_unready_has_lost_its_workers() -> None:
+    world = World("r1: 8 8", knobs=PolicyKnobs(node_lost_after=seconds(300)))
+    world.submit(a_job("a"))
+    world.run(seconds(10))
+    node = world.cluster.observe().nodes[0]
+    world.cluster.set_node(replace(node, is_ready=False))
+    world.run(seconds(299))
+    assert world.phase("a") is JobPhase.RUNNING
+    world.run(seconds(20))
+    assert world.attempts("a")[0].outcome is Outcome.NODE_LOST
+    assert world.attempts("a")[1].placement.assignments[0].node == "r1-n1"
+
+
+def test_a_new_leader_adopts_what_runs() -> None:
+    world = World("r1: 8 8", script=Script(runs(100)))
+    world.submit(a_job("a", workers=2))
+    world.run(seconds(10))
+    world.restart()
+    world.run(seconds(200))
+    assert (world.phase("a"), world.job("a").attempts) == (JobPhase.SUCCEEDED, 1)
+    assert len(world.cluster.orders) == 1
+
+
+@pytest.mark.parametrize("ticks", range(8))
+def test_a_server_that_dies_between_any_two_ticks_of_a_launch_loses_and_doubles_nothing(
+    ticks: int,
+) -> None:
+    script = Script(WorkerScript(make_after=seconds(1), run_for=seconds(5)))
+    world = World("r1: 8 8", script=script)
+    world.submit(a_job("a", workers=2))
+    for _ in range(ticks):
+        world.clock.advance_to(max(world.tick(), world.clock.now()))
+    world.restart()
+    world.run(seconds(30))
+    assert (world.phase("a"), world.job("a").attempts) == (JobPhase.SUCCEEDED, 1)
+    assert len(world.cluster.orders) == 1
+
+
+def test_a_gang_that_is_gone_when_a_new_leader_looks_is_lost() -> None:
+    world = World()
+    world.submit(a_job("a"))
+    world.run(seconds(10))
+    key = world.cluster.orders[0].attempt
+    world.cluster.lose_worker(key, 0)
+    world.cluster.forget(key)
+    world.restart()
+    world.run(seconds(30))
+    assert world.attempts("a")[0].outcome is Outcome.WORKER_LOST
+
+
+def test_a_gang_whose_making_was_never_asked_for_can_be_cancelled_after_a_restart() -> None:
+    world = World()
+    world.submit(a_job("a"))
+    world.cluster.cut()
+    world.cluster.mend()
+    world.ticks(1)
+    attempt = world.attempts("a")[0]
+    assert attempt.phase is not AttemptPhase.ENDED
+    world.cancel("a", at_once=True)
+    world.restart()
+    world.run(seconds(5))
+    assert world.phase("a") is JobPhase.CANCELLED
+
+
+def test_a_deposed_leader_writes_nothing() -> None:
+    world = World()
+    world.ticks()
+    old = world.loop
+    world.restart()
+    world.ticks(1)
+    world.submit(a_job("a"))
+    old.tick()
+    assert world.sink.named("deposed")
+    assert world.phase("a") is JobPhase.PENDING
+
+
+def test_a_follower_does_nothing() -> None:
+    world = World()
+    world.ticks()
+    follower = ControlLoop(
+        Outside(
+            store=world.store,
+            cluster=world.cluster,
+            leadership=MemoryLeadership(world.store, holder="other"),
+            clock=world.clock,
+            sink=world.sink,
+        )
+    )
+    world.submit(a_job("a"))
+    assert follower.tick() > world.clock.now()
+    assert world.phase("a") is JobPhase.PENDING
+
+
+def test_workers_of_an_attempt_nobody_knows_are_stopped_only_while_they_wait() -> None:
+    world = World("r1: 8 8")
+    world.ticks()
+    waiting = an_order(job="stranger", nodes={"r1-n0": 1})
+    running = an_order(job="foreigner", nodes={"r1-n1": 1})
+    world.cluster.prepare(waiting)
+    world.cluster.prepare(running)
+    world.cluster.release(running.attempt)
+    world.run(seconds(59))
+    assert len(world.cluster.observe().workers) == 2
+    world.run(seconds(60))
+    assert {report.attempt for report in world.cluster.observe().workers} == {running.attempt}
+    assert world.sink.named("unknown_workers")

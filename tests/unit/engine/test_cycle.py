@@ -1,0 +1,152 @@
+"""One decision: who starts, who waits and why."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from scheduler.domain.ids import NodeName, QueueName
+from scheduler.domain.instants import Instant
+from scheduler.domain.job import Job
+from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.placement import BackingOff, BehindHead, NeverFits, TooFewGpus
+from scheduler.domain.plan import Plan
+from scheduler.domain.queue import Queue
+from scheduler.domain.snapshot import Snapshot
+from scheduler.engine.cycle import decide
+from scheduler.engine.invariants import check_plan
+from scheduler.policies.registry import POLICIES, policy_named
+from tests.builders import a_job, a_snapshot, at
+
+BACKFILL = PolicyKnobs(policy="fifo-backfill")
+
+
+def planned(snapshot: Snapshot) -> Plan:
+    """The checked decision on a snapshot by the policy its knobs name."""
+    plan = decide(snapshot, policy_named(snapshot.knobs.policy))
+    check_plan(snapshot, plan)
+    return plan
+
+
+def started(plan: Plan) -> list[str]:
+    return [start.job_id.removeprefix("id-") for start in plan.start]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "names"),
+    [
+        pytest.param(
+            [a_job("b", submitted_at=at(2)), a_job("a", submitted_at=at(1))], ["a"], id="earlier"
+        ),
+        pytest.param(
+            [a_job("a", submitted_at=at(1)), a_job("b", submitted_at=at(2), priority=5)],
+            ["b"],
+            id="higher priority",
+        ),
+        pytest.param([a_job("b"), a_job("a")], ["a"], id="a tie goes to the smaller id"),
+    ],
+)
+def test_the_first_in_order_gets_the_gpus(jobs: list[Job], names: list[str]) -> None:
+    assert started(planned(a_snapshot("r1: 8", pending=jobs))) == names
+
+
+def test_strict_fifo_starts_nothing_past_a_job_that_waits_for_gpus() -> None:
+    jobs = [a_job("a"), a_job("b", workers=2), a_job("c"), a_job("d", priority=-1)]
+    plan = planned(a_snapshot("r1: 8 8", pending=jobs))
+    assert started(plan) == ["a"]
+    assert isinstance(plan.blocked[jobs[1].id], TooFewGpus)
+    assert plan.blocked[jobs[2].id] == BehindHead(jobs_ahead=1)
+    assert plan.blocked[jobs[3].id] == BehindHead(jobs_ahead=2)
+
+
+def test_backfill_passes_a_job_that_waits_for_gpus() -> None:
+    jobs = [a_job("a"), a_job("b", workers=2), a_job("c")]
+    plan = planned(a_snapshot("r1: 8 8", pending=jobs, knobs=BACKFILL))
+    assert started(plan) == ["a", "c"]
+
+
+def test_a_strict_queue_holds_up_itself_alone() -> None:
+    queues = [Queue(name=QueueName("x")), Queue(name=QueueName("y"))]
+    jobs = [a_job("a", queue="x", workers=3), a_job("b", queue="x"), a_job("c", queue="y")]
+    held = [(a_job("r"), {"r1-n0": 1})]
+    plan = planned(a_snapshot("r1: 8 8 8", pending=jobs, queues=queues, running=held))
+    assert started(plan) == ["c"]
+
+
+def test_a_queue_may_have_its_own_policy() -> None:
+    queues = [Queue(name=QueueName("x"), policy="fifo-backfill")]
+    jobs = [a_job("a", queue="x", workers=2), a_job("b", queue="x")]
+    snapshot = a_snapshot("r1: 8", pending=jobs, queues=queues)
+    assert started(planned(snapshot)) == ["b"]
+
+
+def test_a_job_that_never_fits_does_not_hold_up_a_strict_queue() -> None:
+    jobs = [a_job("a", workers=9), a_job("b")]
+    plan = planned(a_snapshot("r1: 8 8", pending=jobs))
+    assert isinstance(plan.blocked[jobs[0].id], NeverFits)
+    assert started(plan) == ["b"]
+
+
+def test_a_job_in_backoff_waits_without_holding_up_others_and_sets_the_wakeup() -> None:
+    jobs = [a_job("a", not_before=at(60)), a_job("b", workers=2)]
+    plan = planned(a_snapshot("r1: 8 8", pending=jobs, now=at(10)))
+    assert plan.blocked[jobs[0].id] == BackingOff(until=at(60), restarts=0)
+    assert started(plan) == ["b"]
+    assert plan.next_wakeup == at(60)
+    later = planned(a_snapshot("r1: 8 8", pending=jobs[:1], now=at(60)))
+    assert started(later) == ["a"]
+
+
+def test_what_running_gangs_hold_is_not_given_away() -> None:
+    snapshot = a_snapshot(
+        "r1: 8 8", pending=[a_job("a", workers=2)], running=[(a_job("r", gpus=1), {"r1-n0": 1})]
+    )
+    assert started(planned(snapshot)) == []
+
+
+def test_a_rank_that_has_ended_holds_nothing_any_more() -> None:
+    snapshot = a_snapshot(
+        "r1: 8 8",
+        pending=[a_job("a")],
+        running=[(a_job("r", workers=2), {"r1-n0": 1, "r1-n1": 1})],
+    )
+    gang = snapshot.holding[0]
+    half = replace(gang, reservations=gang.reservations[1:])
+    plan = planned(replace(snapshot, holding=(half,)))
+    assert plan.start[0].placement.assignments[0].node == NodeName("r1-n0")
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+@pytest.mark.parametrize("seed", range(10))
+def test_the_order_of_the_snapshot_carries_no_meaning(policy: str, seed: int) -> None:
+    rng = random.Random(seed)
+    jobs = [
+        a_job(
+            f"job-{n}",
+            workers=rng.choice([1, 1, 2, 4]),
+            gpus=rng.choice([1, 2, 8]),
+            submitted_at=Instant(rng.randrange(3)),
+            priority=rng.randrange(2),
+        )
+        for n in range(12)
+    ]
+    snapshot = a_snapshot("r1: 8 8\nr2: 8 4", pending=jobs, knobs=PolicyKnobs(policy=policy))
+    shuffled = replace(
+        snapshot,
+        pending=tuple(rng.sample(snapshot.pending, len(jobs))),
+        nodes=tuple(rng.sample(snapshot.nodes, len(snapshot.nodes))),
+    )
+    assert planned(snapshot) == planned(shuffled)
+
+
+def test_equal_requests_get_one_answer_and_are_parked() -> None:
+    jobs = [a_job(f"job-{n}", workers=2) for n in range(5)]
+    snapshot = a_snapshot("r1: 8", pending=[*jobs, a_job("z", workers=3, gpus=4)], knobs=BACKFILL)
+    plan = planned(snapshot)
+    assert len({id(plan.blocked[job.id]) for job in jobs}) == 1
+    assert len(plan.parked) == 2
+
+
+def test_a_plan_that_starts_something_parks_nothing() -> None:
+    jobs = [a_job("a"), a_job("b")]
+    assert planned(a_snapshot("r1: 8", pending=jobs)).parked == {}
