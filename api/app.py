@@ -9,10 +9,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api import errors, health
+from api.attempts import endpoints as attempts
+from api.audit import endpoints as audit
 from api.dependencies import ApiDependencies, Services
 from api.documents.document import MalformedError
+from api.events import endpoints as events
 from api.gate import Gate
 from api.jobs import endpoints as jobs
+from api.nodes import endpoints as nodes
+from api.projects import endpoints as projects
+from api.queues import endpoints as queues
+from api.tokens import endpoints as tokens
 from scheduler.domain.errors import SchedulerError
 
 Handler = Callable[[Request, Exception], Response]
@@ -24,6 +31,7 @@ _HANDLERS: dict[type[Exception], Handler] = {
     HTTPException: errors.on_http_error,
     RequestValidationError: errors.on_invalid_parameters,
 }
+_ROUTES = (health, jobs, attempts, events, nodes, queues, projects, tokens, audit)
 
 
 def create_app(deps: ApiDependencies) -> FastAPI:
@@ -39,7 +47,7 @@ def create_app(deps: ApiDependencies) -> FastAPI:
     app.state.services = services
     for kind, handler in _HANDLERS.items():
         app.add_exception_handler(kind, handler)
-    for module in (health, jobs):
+    for module in _ROUTES:
         app.include_router(module.router)
     app.add_middleware(Gate, services=services)
     return app

@@ -7,10 +7,13 @@ from typing import Annotated, Protocol
 from fastapi import Depends
 from starlette.requests import Request
 
+from api.attempt_tokens import AttemptTokens
 from api.callers import Caller, Callers
-from api.errors import RequestError
+from api.errors import RequestError, too_many_requests
 from api.limits import ApiLimits, RateLimiter
 from api.paging import PageSigner
+from scheduler.domain.instants import Instant
+from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.account_store import AccountStore
 from scheduler.ports.clock import Clock
 from scheduler.ports.job_store import JobStore
@@ -75,6 +78,16 @@ class Services:
             per_second=given.limits.requests_per_second, burst=given.limits.requests_burst
         )
         self.pages = PageSigner(given.secret)
+        self.attempt_tokens = AttemptTokens(given.secret)
+        self._attempt_limiter = RateLimiter(
+            per_second=given.limits.reports_per_second, burst=given.limits.reports_burst
+        )
+
+    def throttle_attempt(self, attempt: AttemptKey, now: Instant) -> None:
+        """Raises RequestError if the attempt reports too often."""
+        wait_s = self._attempt_limiter.wait_s(str(attempt), now)
+        if wait_s > 0:
+            raise too_many_requests(wait_s)
 
 
 def _services(request: Request) -> Services:

@@ -1,5 +1,6 @@
 """Domain error -> HTTP status and problem body; nowhere else."""
 
+import math
 from collections.abc import Mapping
 from http import HTTPStatus
 
@@ -61,6 +62,12 @@ class RequestError(Exception):
         self.detail = detail
         self.entries = entries
         self.headers = dict(headers or {})
+
+
+def too_many_requests(wait_s: float) -> RequestError:
+    """A principal that has used up its share for now."""
+    headers = {"Retry-After": str(math.ceil(wait_s))}
+    return RequestError("TooManyRequests", f"wait {wait_s:.2f} s", headers=headers)
 
 
 def problem_response(

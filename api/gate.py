@@ -4,7 +4,6 @@ Every path but the public ones needs a known token. That is decided here, before
 that a new route is closed until somebody opens it.
 """
 
-import math
 from collections.abc import Mapping
 
 import structlog
@@ -17,7 +16,13 @@ from api.bodies import too_large
 from api.callers import Caller, bearer
 from api.dependencies import Services
 from api.documents.document import BYTES_MAX
-from api.errors import RequestError, on_bug, on_request_error, on_scheduler_error
+from api.errors import (
+    RequestError,
+    on_bug,
+    on_request_error,
+    on_scheduler_error,
+    too_many_requests,
+)
 from scheduler.domain.errors import SchedulerError
 from scheduler.domain.instants import elapsed, in_seconds
 
@@ -75,8 +80,7 @@ class Gate:
         services = self._services
         wait_s = services.rate_limiter.wait_s(caller.token_id, services.clock.now())
         if wait_s > 0:
-            retry = {"Retry-After": str(math.ceil(wait_s))}
-            raise RequestError("TooManyRequests", f"wait {wait_s:.2f} s", headers=retry)
+            raise too_many_requests(wait_s)
 
     async def _caller(self, headers: Headers) -> Caller:
         services = self._services

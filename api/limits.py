@@ -23,6 +23,9 @@ class ApiLimits:
     requests_per_second: float = 100.0
     """Of one token, over time. Admin tokens are not counted."""
     requests_burst: float = 400.0
+    reports_per_second: float = 1.0
+    """Progress reports of one attempt."""
+    reports_burst: float = 20.0
     reply_kept: Duration = Duration(24 * 3600 * SECOND)
     """How long a reply is remembered under its idempotency key."""
 

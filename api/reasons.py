@@ -223,7 +223,7 @@ _REASONS = (
     Reason(
         "InvalidSpec",
         422,
-        "The job file breaks rules",
+        "The body breaks rules",
         "Every broken rule is an entry with its place.",
         "Mend all entries; docs/reference/job-file.md explains every field.",
     ),
@@ -399,6 +399,11 @@ _ENTRY_REASONS = (
         "ProjectMismatch",
         "The file names another project than the request.",
         "Correct one of the two.",
+    ),
+    EntryReason(
+        "UnknownProject",
+        "There is no such project.",
+        "`dally get projects` lists them.",
     ),
     EntryReason(
         "UnknownQueue",

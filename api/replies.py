@@ -45,5 +45,7 @@ def audit_row(
             target=target,
             outcome=outcome,
             request_id=request_id(request),
+            token_id=caller.token_id,
+            source=request.client.host if request.client else "",
         )
     )

@@ -11,7 +11,7 @@ from api.job_files.validation import nearest
 from scheduler.domain.errors import SpecProblem
 from scheduler.domain.ids import ProjectName, QueueName
 from scheduler.domain.instants import HOUR, SECOND
-from scheduler.domain.topology import NODE_LEVEL
+from scheduler.domain.topology import CLUSTER_LEVEL, NODE_LEVEL
 from scheduler.domain.worker_environment import is_reserved
 
 MASK = "********"
@@ -221,7 +221,7 @@ def _topology(spec: JobRequest, around: Surroundings) -> Iterator[SpecProblem]:
     ]
     if around.levels is None:
         return
-    known = [NODE_LEVEL, *around.levels]
+    known = [NODE_LEVEL, *around.levels, CLUSTER_LEVEL]
     for pointer, level in named:
         if level not in known:
             detail = f'there is no level "{level[:80]}"{nearest(level[:80], known)}'

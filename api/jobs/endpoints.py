@@ -1,28 +1,36 @@
 """Routes of jobs: create, apply, list, get, delete, cancel, hold, release."""
 
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Header, Path, Query
+from fastapi import APIRouter, Depends, Header, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
 from api.bodies import JobFileBody, JsonBody
-from api.callers import Caller
-from api.dependencies import CallerOf, Services, ServicesOf
-from api.jobs import submitting
+from api.dependencies import CallerOf, ServicesOf
+from api.errors import RequestError
+from api.job_files.schemas import JobFile
+from api.jobs import applying, submitting
+from api.jobs.explaining import why
+from api.jobs.finding import NamePath, ProjectPath, find_job, requester, require_match
 from api.jobs.listing import ListParameters, list_jobs, read_filters
-from api.jobs.schemas import CancelRequest, HoldRequest, JobList, JobObject
-from api.replies import audit_row, job_response, model_response
+from api.jobs.mapping import masked, reports_by_attempt, to_attempt
+from api.jobs.schemas import (
+    AttemptList,
+    CancelRequest,
+    HoldRequest,
+    JobList,
+    JobObject,
+    WhyView,
+)
+from api.replies import job_response, model_response
 from scheduler.control import commands
-from scheduler.control.commands import Requester
-from scheduler.domain.ids import JobName, ProjectName
-from scheduler.domain.job import Job
+from scheduler.domain.ids import ProjectName
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
 
-ProjectPath = Annotated[str, Path(max_length=63)]
-NamePath = Annotated[str, Path(max_length=63)]
 DryRun = Annotated[Literal["All"] | None, Query(alias="dryRun")]
 
 
@@ -53,6 +61,34 @@ def create_job(
             is_dry_run=dry_run is not None,
         )
     )
+
+
+@router.put(
+    "/projects/{project}/jobs/{name}",
+    operation_id="applyJob",
+    response_model=JobObject,
+    responses={201: {"model": JobObject, "description": "Created"}},
+)
+def apply_job(
+    *,
+    project: ProjectPath,
+    name: NamePath,
+    body: JobFileBody,
+    services: ServicesOf,
+    caller: CallerOf,
+    dry_run: DryRun = None,
+) -> Response:
+    """Create the job (201), or find it equal (200). Another spec is refused: jobs do not change."""
+    caller.require(ProjectName(project))
+    submission = submitting.Submission(
+        services=services,
+        caller=caller,
+        project=ProjectName(project),
+        body=body,
+        key=None,
+        is_dry_run=dry_run is not None,
+    )
+    return applying.apply(submission, name)
 
 
 @router.get("/projects/{project}/jobs", operation_id="listJobs", response_model=JobList)
@@ -129,17 +165,81 @@ def release_job(
     return job_response(job, HTTPStatus.OK)
 
 
-def find_job(services: Services, caller: Caller, project: str, name: str) -> Job:
-    """The job, if the caller may see its project. Raises NotFoundError."""
-    caller.require(ProjectName(project))
-    return services.store.job(ProjectName(project), JobName(name))
+@router.delete(
+    "/projects/{project}/jobs/{name}",
+    operation_id="deleteJob",
+    response_model=JobObject,
+    responses={202: {"model": JobObject, "description": "Being cancelled; delete it again later"}},
+)
+def delete_job(
+    *,
+    project: ProjectPath,
+    name: NamePath,
+    request: Request,
+    services: ServicesOf,
+    caller: CallerOf,
+    cancel: Annotated[bool, Query()] = False,
+    now: Annotated[bool, Query()] = False,
+    if_match: Annotated[str | None, Header(max_length=64)] = None,
+) -> Response:
+    """Remove a job that has ended, with its history.
+
+    A live one is refused, unless `cancel=true`: one that holds nothing is cancelled and removed, one
+    that runs is cancelled (without grace if `now=true`) and the answer is 202.
+    """
+    job = find_job(services, caller, project, name)
+    require_match(job, if_match)
+    by = requester(services, request, caller, job=job, verb="delete")
+    if job.phase.is_terminal:
+        commands.delete(services.store, job, by=by)
+        return job_response(job, HTTPStatus.OK)
+    if not cancel:
+        detail = f"the job is {job.phase}; cancel it first, or pass ?cancel=true"
+        raise RequestError("JobIsLive", detail)
+    ended = commands.cancel(services.store, job.id, by=by, now=now)
+    services.given.on_write()
+    if not ended.phase.is_terminal:
+        return job_response(ended, HTTPStatus.ACCEPTED)
+    # Cancelled in a unit of its own: dying in between leaves a cancelled job, as cancel would.
+    commands.delete(services.store, ended, by=replace(by, records=()))
+    return job_response(ended, HTTPStatus.OK)
 
 
-def requester(
-    services: Services, request: Request, caller: Caller, *, job: Job, verb: str, reason: str = ""
-) -> Requester:
-    """The caller as one who orders a change of `job`, with the audit row of it."""
-    at = services.clock.now()
-    target = f"{job.project}/jobs/{job.name}"
-    row = audit_row(request, caller, verb=verb, target=target, at=at, outcome=HTTPStatus.OK)
-    return Requester(actor=caller.name, at=at, reason=reason, records=(row,))
+@router.get(
+    "/projects/{project}/jobs/{name}/file",
+    operation_id="getJobFile",
+    response_model=JobFile,
+)
+def get_job_file(
+    project: ProjectPath, name: NamePath, services: ServicesOf, caller: CallerOf
+) -> Response:
+    """The job file as it was submitted, as JSON; values that look secret are masked."""
+    job = find_job(services, caller, project, name)
+    file = JobFile.model_validate_json(services.store.job_source(job.id))
+    shown = file.model_copy(update={"spec": masked(file.spec)})
+    body = shown.model_dump_json(by_alias=True, exclude_unset=True)
+    return Response(body, media_type="application/json")
+
+
+@router.get(
+    "/projects/{project}/jobs/{name}/attempts",
+    operation_id="listAttempts",
+    response_model=AttemptList,
+)
+def list_attempts(
+    project: ProjectPath, name: NamePath, services: ServicesOf, caller: CallerOf
+) -> Response:
+    """Every start of a job, oldest first, with its workers and its last report."""
+    job = find_job(services, caller, project, name)
+    reports = reports_by_attempt(services.store.progress(job.id))
+    attempts = services.store.attempts(job.id)
+    items = [to_attempt(attempt, reports.get(attempt.number, [])) for attempt in attempts]
+    return model_response(AttemptList(items=items))
+
+
+@router.get("/projects/{project}/jobs/{name}/why", operation_id="whyJob", response_model=WhyView)
+def why_job(
+    project: ProjectPath, name: NamePath, services: ServicesOf, caller: CallerOf
+) -> Response:
+    """Why the job is where it is, with the numbers and what would help."""
+    return model_response(why(services, find_job(services, caller, project, name)))

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from api.bodies import Body
 from api.callers import Caller
 from api.dependencies import Services
+from api.documents.document import Document
 from api.errors import RequestError
 from api.job_files.reading import read_job_file
 from api.job_files.rules import Surroundings
@@ -53,7 +54,7 @@ def create(submission: Submission) -> Response:
     replayed = _replayed(submission)
     if replayed is not None:
         return replayed
-    job, source = _job(submission)
+    job, source = checked_job(submission, submission.body.document())
     if submission.is_dry_run:
         _refuse_taken_name(submission, job)
         return job_response(job, HTTPStatus.OK, warnings=_warnings(job))
@@ -75,11 +76,11 @@ def create(submission: Submission) -> Response:
     return response
 
 
-def _job(submission: Submission) -> tuple[Job, str]:
-    """The job the body asks for, and its file as canonical JSON. Raises InvalidSpecError."""
+def checked_job(submission: Submission, document: Document) -> tuple[Job, str]:
+    """The job a document asks for, and its file as canonical JSON. Raises InvalidSpecError."""
     services = submission.services
     project = _project(services, submission.project)
-    file = read_job_file(submission.body.document(), _surroundings(services, project))
+    file = read_job_file(document, _surroundings(services, project))
     spec = to_spec(file.spec, labels=dict(file.metadata.labels), default_queue=project.queues[0])
     job = commands.new_job(
         JobId(services.given.new_id()),

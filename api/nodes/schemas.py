@@ -16,11 +16,14 @@ class NodeView(Reply):
     """GPUs that jobs may use when the node is empty."""
     gpus_held: int
     """GPUs reserved by jobs now."""
+    gpus_foreign: int = 0
+    """GPUs that others hold, on top of `gpus`."""
     cpus: float
     memory_bytes: int
     path: dict[str, str]
     """Topology domain by level, closest first; empty where the node's label is missing."""
     labels: dict[str, str]
+    taints: list[str] = Field(default_factory=list)
     is_ready: bool
     is_cordoned: bool
     unready_reason: str = ""
@@ -48,6 +51,9 @@ class DomainView(Reply):
 
     level: str
     name: str
+    """Its path, widest first."""
+    is_known: bool = True
+    """False where the label of a level is missing on its nodes."""
     nodes: int
     gpus: int
     gpus_held: int

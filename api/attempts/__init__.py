@@ -1,0 +1,1 @@
+"""Reports that workers send while they run."""

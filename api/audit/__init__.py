@@ -1,0 +1,1 @@
+"""Who did what: the audit rows, for admins."""
