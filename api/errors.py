@@ -28,6 +28,7 @@ REASON_BY_ERROR: Mapping[type[SchedulerError], str] = {
     errors.ConflictError: "Conflict",
     errors.InvalidTransitionError: "InvalidTransition",
     errors.NotSupportedYetError: "NotSupportedYet",
+    errors.HistoryGoneError: "Gone",
     errors.StaleEpochError: "StaleEpoch",
     errors.IdempotencyMismatchError: "IdempotencyKeyReused",
     errors.AlreadyServingError: "AlreadyServing",

@@ -184,8 +184,8 @@ def delete_job(
 ) -> Response:
     """Remove a job that has ended, with its history.
 
-    A live one is refused, unless `cancel=true`: one that holds nothing is cancelled and removed, one
-    that runs is cancelled (without grace if `now=true`) and the answer is 202.
+    A live one is refused, unless `cancel=true`: one that holds nothing is cancelled and removed,
+    one that runs is cancelled (without grace if `now=true`) and the answer is 202.
     """
     job = find_job(services, caller, project, name)
     require_match(job, if_match)

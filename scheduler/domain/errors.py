@@ -7,6 +7,7 @@
   + ConflictError              the object has changed since it was read
   + InvalidTransitionError     a job or attempt was moved along an arrow that does not exist
   + NotSupportedYetError       the feature is known and has not landed
+  + HistoryGoneError           changes since that version are no longer kept: read anew
   + StaleEpochError            a write by a leader that has been deposed
   + IdempotencyMismatchError   an idempotency key came back with another body
   + AlreadyServingError        another server holds the data folder or the leadership
@@ -105,6 +106,19 @@ class NotSupportedYetError(SchedulerError):
         super().__init__(f"{feature} is not supported yet; it comes with version {version}")
         self.feature = feature
         self.version = version
+
+
+class HistoryGoneError(SchedulerError):
+    """Changes since a version can not be told any more: list again and go on from there."""
+
+    code = "Gone"
+
+    def __init__(self, *, asked: int, horizon: int) -> None:
+        super().__init__(
+            f"changes after {asked} are asked for; those up to {horizon} are forgotten"
+        )
+        self.asked = asked
+        self.horizon = horizon
 
 
 class StaleEpochError(SchedulerError):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from scheduler.domain.event import Event
 from scheduler.domain.ids import JobId, JobName, ProjectName, QueueName, Sequence
@@ -64,6 +64,31 @@ class LiveState:
     """A full read: forget what was held before. Also when `after` lies before the horizon."""
 
 
+class ChangeCursor(NamedTuple):
+    """A place in the order of job changes: by sequence, inside one sequence by job."""
+
+    sequence: Sequence
+    job_id: JobId = JobId("")
+    """Changes of that sequence up to this job are behind the cursor; empty: none of them is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobChange:
+    """The last change of one job, for watches."""
+
+    sequence: Sequence
+    job_id: JobId
+    project: ProjectName
+    name: JobName
+    job: Job | None
+    """None if it was deleted."""
+
+    @property
+    def cursor(self) -> ChangeCursor:
+        """The place behind this change."""
+        return ChangeCursor(self.sequence, self.job_id)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventQuery:
     """Which events to list, oldest first, by sequence."""
@@ -115,6 +140,14 @@ class JobStore(Protocol):
 
     def live(self, after: Sequence | None = None) -> LiveState:
         """The live state, whole or as changes since `after`."""
+        ...
+
+    def job_changes(self, after: ChangeCursor, *, limit: int) -> tuple[JobChange, ...]:
+        """The first changes after the cursor, in order; every job once, with its last change.
+
+        A change of an attempt or a reservation counts as one of its job. Raises HistoryGoneError if
+        deletions after the cursor may have been forgotten.
+        """
         ...
 
     def attempts(self, job_id: JobId) -> tuple[Attempt, ...]:

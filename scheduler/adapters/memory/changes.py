@@ -47,7 +47,7 @@ class UnitInProgress:
     undo: UndoLog = field(default_factory=UndoLog)
     touched: dict[JobId, None] = field(default_factory=dict)
     """Jobs that readers of changes must look at again."""
-    deleted: dict[JobId, DeleteJob] = field(default_factory=dict)
+    deleted: list[tuple[Job, DeleteJob]] = field(default_factory=list)
 
     def next_sequence(self) -> Sequence:
         """The store's next sequence number."""
@@ -157,7 +157,7 @@ def _delete_job(change: DeleteJob, work: UnitInProgress) -> None:
     for key in [key for key in tables.events if key.job_id == job_id]:
         undo.drop(tables.events, key)
     work.touched.pop(job_id, None)
-    work.deleted[job_id] = change
+    work.deleted.append((job, change))
 
 
 def _expect_revision(job_id: JobId, expected: int, tables: Tables) -> Job:
@@ -334,6 +334,8 @@ def _mark_changed(work: UnitInProgress) -> Sequence:
     for job_id in work.touched:
         tables.changed.pop(job_id, None)
         tables.changed[job_id] = sequence
-    for job_id, change in work.deleted.items():
-        tables.tombstones[job_id] = Tombstone(sequence=sequence, at=change.at)
+    for job, change in work.deleted:
+        tables.tombstones[job.id] = Tombstone(
+            sequence=sequence, project=job.project, name=job.name, at=change.at
+        )
     return sequence

@@ -9,7 +9,7 @@ from threading import RLock
 
 from scheduler.adapters.memory.changes import carry_out
 from scheduler.adapters.memory.tables import ReplyKey, Tables
-from scheduler.domain.errors import NotFoundError
+from scheduler.domain.errors import HistoryGoneError, NotFoundError
 from scheduler.domain.event import Event
 from scheduler.domain.ids import Epoch, JobId, JobName, ProjectName, Sequence
 from scheduler.domain.job import Attempt, AttemptPhase, Job
@@ -21,7 +21,9 @@ from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.domain.topology import Level, Node
 from scheduler.ports.job_store import (
     REMAINING_MAX,
+    ChangeCursor,
     EventQuery,
+    JobChange,
     JobPage,
     JobQuery,
     LiveState,
@@ -136,6 +138,18 @@ class MemoryStore:
                 deleted=tuple(sorted(deleted)),
                 is_whole=is_whole,
             )
+
+    def job_changes(self, after: ChangeCursor, *, limit: int) -> tuple[JobChange, ...]:
+        """The first changes after the cursor."""
+        with self._lock:
+            tables = self._tables
+            if after.sequence <= tables.singles.horizon:
+                raise HistoryGoneError(asked=after.sequence, horizon=tables.singles.horizon)
+            since = Sequence(after.sequence - 1)
+            changed = [_job_change(tables, job_id) for job_id in _changed_since(tables, since)]
+            deleted = [_removal(tables, job_id) for job_id in _deleted_since(tables, since)]
+        later = [change for change in (*changed, *deleted) if change.cursor > after]
+        return tuple(sorted(later, key=lambda change: change.cursor)[:limit])
 
     # What belongs to a job.
 
@@ -300,6 +314,28 @@ def _changed_since(tables: Tables, after: Sequence) -> Iterator[JobId]:
 def _deleted_since(tables: Tables, after: Sequence) -> Iterator[JobId]:
     items = reversed(tables.tombstones.items())
     return (job_id for job_id, _ in takewhile(lambda item: item[1].sequence > after, items))
+
+
+def _job_change(tables: Tables, job_id: JobId) -> JobChange:
+    job = tables.jobs[job_id]
+    return JobChange(
+        sequence=tables.changed[job_id],
+        job_id=job_id,
+        project=job.project,
+        name=job.name,
+        job=job,
+    )
+
+
+def _removal(tables: Tables, job_id: JobId) -> JobChange:
+    stone = tables.tombstones[job_id]
+    return JobChange(
+        sequence=stone.sequence,
+        job_id=job_id,
+        project=stone.project,
+        name=stone.name,
+        job=None,
+    )
 
 
 def _tells_of(event: Event, query: EventQuery) -> bool:

@@ -33,6 +33,8 @@ class Tombstone:
     """What is left of a deleted job."""
 
     sequence: Sequence
+    project: ProjectName
+    name: JobName
     at: Instant
 
 
