@@ -1,0 +1,35 @@
+"""Generated files: writes them (`make docs`); a test compares them with what is committed."""
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tools.reference import commands, errors, job_file
+
+ROOT = Path(__file__).resolve().parents[1]
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "docs/reference/cli.md": commands.page,
+    "docs/reference/errors.md": errors.page,
+    "docs/reference/job-file.md": job_file.page,
+}
+
+
+def stale(name: str) -> bool:
+    """Whether a generated file differs from what would be generated now."""
+    file = ROOT / name
+    return not file.exists() or file.read_text() != PAGES[name]()
+
+
+def main() -> None:
+    """Write every generated file that is stale."""
+    for name, make in PAGES.items():
+        if stale(name):
+            file = ROOT / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(make())
+            sys.stdout.write(f"wrote {name}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""One module a generated page: text made from the code it describes."""
