@@ -7,8 +7,8 @@ from api.job_files.communication import (
     PhaseRequest,
     TrafficRequest,
 )
-from api.job_files.quantities import parse_bytes, render_bytes
 from scheduler.domain import communication as domain
+from scheduler.domain.quantities import parse_bytes, render_bytes
 
 UNBOUNDED = "unbounded"
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from api.documents.document import child
-from api.job_files.quantities import parse_bytes, parse_duration
 from api.job_files.schemas import WORKERS_MAX, JobFile, JobRequest
 from api.job_files.validation import nearest
 from scheduler.domain.errors import SpecProblem
 from scheduler.domain.ids import ProjectName, QueueName
 from scheduler.domain.instants import HOUR, SECOND
+from scheduler.domain.quantities import parse_bytes, parse_duration
 from scheduler.domain.topology import CLUSTER_LEVEL, NODE_LEVEL
 from scheduler.domain.worker_environment import is_reserved
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, PlainValidator, StringConstraints, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from api.job_files.quantities import QuantityError, parse_bytes, parse_cpus, parse_duration
+from scheduler.domain.quantities import QuantityError, parse_bytes, parse_cpus, parse_duration
 
 NAME_LENGTH_MAX = 40
 """A job's or role's name: the longest that every name derived from it has room for."""

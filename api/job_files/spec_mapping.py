@@ -1,14 +1,6 @@
 """Job file <-> JobSpec: `to_spec(to_request(spec))` is `spec`; defaults are filled in here."""
 
 from api.job_files.communication_mapping import to_communication, to_profile
-from api.job_files.quantities import (
-    parse_bytes,
-    parse_cpus,
-    parse_duration,
-    render_bytes,
-    render_cpus,
-    render_duration,
-)
 from api.job_files.schemas import (
     Checkpoint,
     Duration,
@@ -23,6 +15,14 @@ from api.job_files.schemas import (
 )
 from scheduler.domain import instants, job
 from scheduler.domain.ids import GpuModel, LevelName, PoolName, QueueName, RoleName
+from scheduler.domain.quantities import (
+    parse_bytes,
+    parse_cpus,
+    parse_duration,
+    render_bytes,
+    render_cpus,
+    render_duration,
+)
 from scheduler.domain.resources import NOTHING, Resources
 
 ONLY_ROLE = RoleName("worker")

@@ -11,13 +11,13 @@ from starlette.responses import Response
 from api.bodies import JsonBody
 from api.callers import new_secret, secret_hash
 from api.dependencies import AdminOf, CallerOf, Services, ServicesOf
-from api.job_files.quantities import parse_duration
 from api.replies import audit_row, model_response
 from api.times import render_instant, render_optional
 from api.tokens.schemas import CallerView, NewTokenView, TokenList, TokenRequest, TokenView
 from scheduler.domain.errors import InvalidSpecError, NotFoundError, SpecProblem
 from scheduler.domain.ids import ProjectName
 from scheduler.domain.instants import after
+from scheduler.domain.quantities import parse_duration
 from scheduler.ports.unit import SaveToken, Token, Unit
 
 router = APIRouter(prefix="/api/v1", tags=["tokens"])
