@@ -38,10 +38,11 @@ def an_order(
     checkpoint_path: str = "",
     roles: tuple[Role, ...] = (),
     deadline: Instant | None = None,
+    are_gpus_chosen: bool = True,
 ) -> GangOrder:
     """A gang of one role with so many workers on each node; or of `roles`, all on the first node.
 
-    GPU indices count up on each node.
+    GPU indices count up on each node, unless the cluster is to choose.
     """
     workers_by_node = nodes or {"n0": 1}
     if not roles:
@@ -77,7 +78,9 @@ def an_order(
             tier=0,
             tier_name=LevelName("node"),
         ),
-        reservations=_reservations(a_key(job, number), assignments),
+        reservations=_reservations(
+            a_key(job, number), assignments, are_gpus_chosen=are_gpus_chosen
+        ),
         deadline=deadline,
     )
 
@@ -91,7 +94,7 @@ def report_of(view: ClusterView, key: AttemptKey, rank: int) -> WorkerReport | N
 
 
 def _reservations(
-    key: AttemptKey, assignments: list[tuple[Role, str, int]]
+    key: AttemptKey, assignments: list[tuple[Role, str, int]], *, are_gpus_chosen: bool
 ) -> tuple[Reservation, ...]:
     next_gpu: dict[str, int] = {}
     reservations: list[Reservation] = []
@@ -99,6 +102,7 @@ def _reservations(
         for _ in range(workers):
             first = next_gpu.get(node, 0)
             next_gpu[node] = first + role.gpus_per_worker
+            indices = tuple(range(first, next_gpu[node]))
             reservations.append(
                 Reservation(
                     attempt=key,
@@ -107,7 +111,7 @@ def _reservations(
                     node=NodeName(node),
                     gpus=role.gpus_per_worker,
                     resources=role.resources,
-                    gpu_indices=tuple(range(first, first + role.gpus_per_worker)),
+                    gpu_indices=indices if are_gpus_chosen else None,
                 )
             )
     return tuple(reservations)

@@ -53,6 +53,25 @@ class KillPoint(StrEnum):
     CANCEL_BEFORE_END = "cancel.end.before"
     CANCEL_AFTER_END = "cancel.end.after"
 
+    LOCAL_BEFORE_ADOPT = "local.adopt.before"
+    LOCAL_AFTER_ADOPT = "local.adopt.after"
+    LOCAL_BEFORE_PUBLISH = "local.publish.before"
+    """The local executor is about to let the folder of a gang appear."""
+    LOCAL_AFTER_PUBLISH = "local.publish.after"
+    LOCAL_BEFORE_SPAWN = "local.spawn.before"
+    """... to start the supervisor of one worker."""
+    LOCAL_AFTER_SPAWN = "local.spawn.after"
+    LOCAL_BEFORE_RELEASE = "local.release.before"
+    LOCAL_AFTER_RELEASE = "local.release.after"
+    """The gang may run; its supervisors have not been rung for."""
+    LOCAL_BEFORE_STOP = "local.stop.before"
+    LOCAL_AFTER_STOP = "local.stop.after"
+    LOCAL_BEFORE_LOST = "local.lost.before"
+    """A worker's supervisor is dead and its processes are ended; that is not noted yet."""
+    LOCAL_AFTER_LOST = "local.lost.after"
+    LOCAL_BEFORE_FORGET = "local.forget.before"
+    LOCAL_AFTER_FORGET = "local.forget.after"
+
 
 _hook: Callable[[KillPoint], None] | None = None
 

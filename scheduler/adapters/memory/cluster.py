@@ -12,7 +12,7 @@ from dataclasses import replace
 from scheduler.adapters.memory.gangs import ScriptedGang
 from scheduler.adapters.memory.workers import ScriptedWorker, WorkerScript
 from scheduler.domain.errors import NotFoundError
-from scheduler.domain.ids import NodeName, Rank
+from scheduler.domain.ids import JobId, NodeName, Rank
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Outcome
 from scheduler.domain.reservation import AttemptKey, Reservation
@@ -164,6 +164,16 @@ class MemoryCluster:
         for call in calls or ():
             call()
 
+    def runs_of(self, job_id: JobId) -> int:
+        """How many workers of a job have ever run user code, forgotten attempts included."""
+        now = self._clock.now()
+        return sum(
+            worker.has_run_at(now)
+            for gang in (*self._gangs.values(), *self._forgotten.values())
+            if gang.attempt.job_id == job_id
+            for worker in gang.workers
+        )
+
     def check(self) -> None:
         """Assert what must hold at every instant, however the cluster is driven."""
         self._settle()
@@ -262,6 +272,8 @@ class MemoryCluster:
         )
 
     def _changed_after(self, after: int | None) -> list[AttemptKey]:
+        if after is not None and after > self._sequence:
+            after = None  # It was told by another cluster.
         changed: list[AttemptKey] = []
         for attempt, sequence in reversed(self._changed.items()):
             if after is not None and sequence <= after:

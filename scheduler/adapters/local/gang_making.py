@@ -1,0 +1,223 @@
+"""Turns an order into the folder of a gang: places, environments, commands."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from scheduler.adapters.local import folders, supervisor
+from scheduler.adapters.local.folders import GangFolder, Layout, WorkerPlace
+from scheduler.adapters.local.port_numbers import PortNumbers
+from scheduler.domain.ids import Rank
+from scheduler.domain.job import Launcher, Outcome
+from scheduler.domain.reservation import AttemptKey, Reservation
+from scheduler.domain.topology import Node
+from scheduler.domain.worker_environment import (
+    GangFacts,
+    WorkerAddress,
+    hostfile_text,
+    worker_command,
+    worker_environment,
+)
+from scheduler.ports.cluster import GangOrder
+
+HOST = "127.0.0.1"
+
+INHERITED = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "CUDA_HOME",
+)
+"""All that a worker gets of the server's environment, which may hold secrets."""
+
+
+class RefusedError(Exception):
+    """The gang can not be made as ordered; `outcome` and the text say why."""
+
+    def __init__(self, outcome: Outcome, message: str) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangSettings:
+    """What the server says about every gang."""
+
+    nodes: tuple[Node, ...]
+    devices: tuple[str, ...] = ()
+    """The machine's GPUs as CUDA numbers them, dealt to the nodes in their order; empty: the nodes'
+    GPUs are slots that are only counted."""
+    api_url: str = ""
+    attempt_token: Callable[[AttemptKey], str]
+    base_dir: Path
+    """What a relative working folder is relative to."""
+    environment: Mapping[str, str]
+    """What every worker inherits."""
+    python: str = sys.executable
+    """Interpreter of the supervisors."""
+    log_bytes_max: int = 64 << 20
+    """Of each worker's log, so many last bytes are kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InUse:
+    """What living workers hold."""
+
+    ports: frozenset[int] = field(default_factory=frozenset)
+    devices: frozenset[str] = field(default_factory=frozenset)
+
+
+def inherited(environ: Mapping[str, str], *, python: str) -> dict[str, str]:
+    """What workers get of the server's environment; the folder of `python` leads their PATH."""
+    kept = {name: environ[name] for name in INHERITED if name in environ}
+    path = f"{Path(python).parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
+    return {**kept, "PATH": path, "PYTHONUNBUFFERED": "1"}
+
+
+class GangMaker:
+    """Publishes gangs."""
+
+    def __init__(self, layout: Layout, settings: GangSettings) -> None:
+        self._layout = layout
+        self._settings = settings
+        self._ports = PortNumbers(sum(os.fsencode(layout.root)) * 97)
+        self._devices_by_node = _deal(settings.nodes, settings.devices)
+
+    def publish(self, order: GangOrder, in_use: InUse) -> GangFolder:
+        """Write the whole folder of a gang that is not there yet, then let it appear at once.
+
+        A gang that can not be made appears too, with every worker refused. Raises OSError.
+        """
+        gang = self._layout.gang(order.attempt)
+        new = GangFolder(order.attempt, gang.path.with_name(f".new-{gang.path.name}"))
+        shutil.rmtree(new.path, ignore_errors=True)
+        new.path.mkdir(mode=0o700)
+        (new.path / folders.WORK).mkdir()
+        refusal: RefusedError | None = None
+        try:
+            places = self._places(order, in_use)
+            texts = self._spec_texts(order, places, gang)
+        except RefusedError as error:
+            refusal = error
+            places = tuple(
+                WorkerPlace(node=held.node, port=0, devices=()) for held in order.reservations
+            )
+            texts = ("",) * len(places)
+        new.write_places(places)
+        for rank, text in enumerate(texts):
+            worker = new.worker(rank)
+            worker.path.mkdir(mode=0o700)
+            os.mkfifo(worker.path / supervisor.WAKE, 0o600)
+            _write_private(worker.path / supervisor.SPEC, text)
+            if refusal:
+                worker.mark_refused(refusal.outcome, refusal.message)
+        new.path.rename(gang.path)
+        return gang
+
+    def _places(self, order: GangOrder, in_use: InUse) -> tuple[WorkerPlace, ...]:
+        ports = self._ports.take(len(order.reservations), used=in_use.ports)
+        taken = set(in_use.devices)
+        places: list[WorkerPlace] = []
+        for held, port in zip(order.reservations, ports, strict=True):
+            devices = self._devices_of(held, taken)
+            taken.update(devices)
+            places.append(WorkerPlace(node=held.node, port=port, devices=devices))
+        return tuple(places)
+
+    def _devices_of(self, held: Reservation, taken: set[str]) -> tuple[str, ...]:
+        every = self._devices_by_node.get(held.node)
+        if every is None:
+            raise RefusedError(Outcome.ADMISSION_REJECTED, f"no node named {held.node}")
+        if held.gpu_indices is None:
+            wanted = tuple(device for device in every if device not in taken)[: held.gpus]
+        else:
+            wanted = tuple(every[index] for index in held.gpu_indices if index < len(every))
+        if len(wanted) < held.gpus or taken.intersection(wanted):
+            message = f"node {held.node} has not {held.gpus} free GPUs for rank {held.rank}"
+            raise RefusedError(Outcome.ADMISSION_REJECTED, message)
+        return wanted
+
+    def _spec_texts(
+        self, order: GangOrder, places: tuple[WorkerPlace, ...], gang: GangFolder
+    ) -> tuple[str, ...]:
+        facts = GangFacts(
+            attempt=order.attempt,
+            project=order.project,
+            name=order.name,
+            spec=order.spec,
+            reservations=order.reservations,
+            addresses=tuple(WorkerAddress(host=HOST, port=place.port) for place in places),
+            hostfile=str(gang.path / folders.HOSTFILE),
+            checkpoint_dir=str(self._checkpoint_dir(order)),
+            deadline=order.deadline,
+            api_url=self._settings.api_url,
+            api_token=self._settings.attempt_token(order.attempt),
+        )
+        hostfile = gang.path.with_name(f".new-{gang.path.name}") / folders.HOSTFILE
+        hostfile.write_text(hostfile_text(facts))
+        return tuple(
+            self._spec_text(facts, places, Rank(rank), gang) for rank in range(len(places))
+        )
+
+    def _spec_text(
+        self, facts: GangFacts, places: tuple[WorkerPlace, ...], rank: Rank, gang: GangFolder
+    ) -> str:
+        devices = places[rank].devices
+        records = [f"log_bytes_max={self._settings.log_bytes_max}"]
+        if facts.spec.launcher is Launcher.MPI:
+            # All workers are on this machine: rank 0 starts the processes of all of them.
+            if rank == 0:
+                devices = tuple(device for place in places for device in place.devices)
+            else:
+                records.append(f"holds_until={gang.worker(0).path}")
+        variables = worker_environment(facts, rank, devices=devices)
+        environment = {**self._settings.environment, **variables}
+        folder = self._settings.base_dir / facts.spec.working_dir
+        records.append(f"folder={folder if facts.spec.working_dir else gang.path / folders.WORK}")
+        records += [f"env={name}={value}" for name, value in environment.items()]
+        records += [f"arg={word}" for word in worker_command(facts, rank, variables)]
+        if any("\0" in record for record in records):
+            raise RefusedError(Outcome.LAUNCH_FAILED, "a NUL in the command or the environment")
+        return "".join(f"{record}\0" for record in records)
+
+    def _checkpoint_dir(self, order: GangOrder) -> Path:
+        """The job's path, or a folder of its own that outlives its attempts."""
+        path = Path(order.spec.checkpoint.path or "checkpoint")
+        if path.is_absolute():
+            return path
+        folder = self._layout.jobs / order.attempt.job_id / path
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder
+
+
+def _deal(nodes: tuple[Node, ...], devices: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Which devices belong to which node."""
+    wanted = sum(node.gpus for node in nodes)
+    if not devices:
+        devices = tuple(str(number) for number in range(wanted))
+    if len(devices) < wanted:
+        raise ValueError(f"the nodes have {wanted} GPUs together, this machine has {len(devices)}")
+    dealt: dict[str, tuple[str, ...]] = {}
+    start = 0
+    for node in nodes:
+        dealt[node.name] = devices[start : start + node.gpus]
+        start += node.gpus
+    return dealt
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Write a file that only the server's user can read: it holds the attempt's token."""
+    path.touch(mode=0o600, exist_ok=False)
+    path.write_bytes(text.encode(errors="surrogateescape"))

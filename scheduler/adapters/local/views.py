@@ -1,0 +1,62 @@
+"""The executor's last word on its gangs, kept so that a look at it is cheap from any thread."""
+
+import threading
+
+from scheduler.domain.reservation import AttemptKey
+from scheduler.domain.topology import Level, Node
+from scheduler.ports.cluster import ClusterView, WorkerReport
+
+
+class Views:
+    """Reports by gang, with the sequence of each gang's last change."""
+
+    def __init__(self, levels: tuple[Level, ...], nodes: tuple[Node, ...]) -> None:
+        self._levels = levels
+        self._nodes = nodes
+        self._lock = threading.Lock()
+        self._sequence = 0
+        self._reports: dict[AttemptKey, tuple[WorkerReport | None, ...]] = {}
+        self._changed: dict[AttemptKey, int] = {}
+        """Sequence of each gang's last change, latest last."""
+
+    def put(self, attempt: AttemptKey, reports: tuple[WorkerReport | None, ...]) -> bool:
+        """Note a gang's reports, None for ranks not made; whether that is news."""
+        with self._lock:
+            if self._reports.get(attempt) == reports:
+                return False
+            self._reports[attempt] = reports
+            self._sequence += 1
+            self._changed.pop(attempt, None)
+            self._changed[attempt] = self._sequence
+            return True
+
+    def drop(self, attempt: AttemptKey) -> None:
+        """Speak of a gang no more."""
+        with self._lock:
+            self._reports.pop(attempt, None)
+            self._changed.pop(attempt, None)
+
+    def view(self, after: int | None) -> ClusterView:
+        """Everything, or what has changed."""
+        with self._lock:
+            attempts = sorted(self._changed_after(after))
+            reports = {attempt: self._reports[attempt] for attempt in attempts}
+            sequence = self._sequence
+        return ClusterView(
+            levels=self._levels,
+            nodes=self._nodes,
+            workers=tuple(r for gang in reports.values() for r in gang if r is not None),
+            attempts_complete=frozenset(a for a, gang in reports.items() if None not in gang),
+            is_complete=True,
+            sequence=sequence,
+        )
+
+    def _changed_after(self, after: int | None) -> list[AttemptKey]:
+        if after is not None and after > self._sequence:
+            after = None  # It was told by an earlier executor.
+        changed: list[AttemptKey] = []
+        for attempt, sequence in reversed(self._changed.items()):
+            if after is not None and sequence <= after:
+                break
+            changed.append(attempt)
+        return changed

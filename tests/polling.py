@@ -1,0 +1,15 @@
+"""Waiting for real processes: look again and again, with a deadline, never for a fixed time."""
+
+import time
+from collections.abc import Callable
+
+DEADLINE_S = 60.0
+PAUSE_S = 0.01
+
+
+def wait_until(is_so: Callable[[], bool], what: str, *, deadline_s: float = DEADLINE_S) -> None:
+    """Return as soon as `is_so()`; fail after the deadline."""
+    end = time.monotonic() + deadline_s
+    while not is_so():
+        assert time.monotonic() < end, f"not within {deadline_s:g} s: {what}"
+        time.sleep(PAUSE_S)
