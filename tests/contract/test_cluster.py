@@ -1,8 +1,5 @@
 """What every Cluster promises, whatever runs the workers."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from scheduler.domain.instants import seconds
@@ -18,8 +15,6 @@ from tests.contract.cluster_worlds import (
     RUNS_AND_SAYS_SO,
     STUBBORN,
     Deed,
-    LocalWorld,
-    MemoryWorld,
     World,
     exits,
     is_killed_by,
@@ -28,13 +23,6 @@ from tests.gangs import a_key, report_of
 
 KEY = a_key()
 LAST_STATES = {WorkerState.ENDED, WorkerState.GONE, WorkerState.REFUSED}
-
-
-@pytest.fixture(params=["memory", "local"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    made: World = MemoryWorld() if request.param == "memory" else LocalWorld(tmp_path)
-    yield made
-    made.close()
 
 
 def states(world: World, key: AttemptKey = KEY) -> list[WorkerState]:

@@ -126,6 +126,10 @@ class LocalCluster:
         """Offset of the last `lines` lines."""
         return log_files.tail_offset(self._layout.gang(attempt), rank, lines=lines)
 
+    def offset_since(self, attempt: AttemptKey, rank: Rank, *, since: Instant) -> int:
+        """Offset of the first byte written at or after `since`."""
+        return log_files.offset_since(self._layout.gang(attempt), rank, since=since)
+
     def _alive_keeper(self) -> Keeper:
         if self._keeper is None:
             raise ClusterUnavailableError("the local executor is not started")

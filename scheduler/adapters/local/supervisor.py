@@ -14,6 +14,7 @@ before or after it, sees the same:
     run       the command was started             worker is RUNNING
     end       how it ended                        worker is ENDED or REFUSED
     log.N     the output from byte N on
+    times.N   when it was read
 
 A folder is claimed once in its life: a second supervisor, however it came to be, leaves at once.
 So no worker is ever doubled. Standard library only, and little of it: 64 of these start at once.
@@ -29,12 +30,15 @@ import time
 from collections.abc import Callable, Mapping
 
 SPEC, WAKE, LOCK, CLAIM, RUN, END = "spec", "wake", "lock", "claim", "run", "end"
-LOG_PREFIX = "log."
+LOG_PREFIX, TIMES_PREFIX = "log.", "times."
 RELEASE, STOP = "release", "stop"
 EVENTS = "events"
 """FIFO of the whole executor: supervisors write the name of a folder whose state has changed."""
 
 SEGMENTS_KEPT = 8
+TIME_BYTES = 16
+TIME_STEP = 10_000
+"""Output of so many microseconds may share one time."""
 IDLE_LOOK_MS = 5_000
 """How often the files are looked at although nobody rang; a server that died may have forgotten."""
 HOLDER_LOOK_MS = 200
@@ -94,23 +98,31 @@ class Spec:
 
 
 class Log:
-    """Output in segments named by the offset of their first byte; old segments are dropped."""
+    """Output in segments named by the offset of their first byte; old segments are dropped.
+
+    Beside each lies a file of times: pairs of an offset and the microsecond at which the bytes from
+    there on were read, eight bytes each. Both count for the size.
+    """
 
     def __init__(self, bytes_max: int) -> None:
-        self._segment_bytes = max(1, bytes_max // SEGMENTS_KEPT)
+        self._segment_bytes = max(TIME_BYTES + 1, bytes_max // SEGMENTS_KEPT)
         self._starts: list[int] = []
         self._end = 0
-        self._fd = -1
+        self._left = 0
+        """Bytes the segment may still take."""
+        self._output = self._times = -1
+        self._last_time = 0
 
     def write(self, data: bytes) -> None:
         """Append `data`; what the disk does not take is dropped, for the worker must go on."""
         try:
             while data:
-                if self._fd < 0 or self._end - self._starts[-1] >= self._segment_bytes:
+                if self._left <= 0:
                     self._open_segment()
-                room = self._segment_bytes - (self._end - self._starts[-1])
-                written = os.write(self._fd, data[:room])
+                self._note_time()
+                written = os.write(self._output, data[: max(1, self._left)])
                 self._end += written
+                self._left -= written
                 data = data[written:]
         except OSError:
             return
@@ -118,20 +130,34 @@ class Log:
     def sync(self) -> None:
         """Have what was written on disk, if the disk can."""
         try:
-            if self._fd >= 0:
-                os.fdatasync(self._fd)
+            if self._output >= 0:
+                os.fdatasync(self._output)
         except OSError:
             return
 
+    def _note_time(self) -> None:
+        """Before the bytes themselves, so that a reader who sees them sees their time."""
+        now = microseconds()
+        if now - self._last_time >= TIME_STEP:
+            pair = self._end.to_bytes(8, "little") + now.to_bytes(8, "little")
+            os.write(self._times, pair)
+            self._last_time = now
+            self._left -= TIME_BYTES
+
     def _open_segment(self) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        fd = os.open(f"{LOG_PREFIX}{self._end}", flags, 0o600)
-        if self._fd >= 0:
-            os.close(self._fd)
-        self._fd = fd
+        times = open_new(f"{TIMES_PREFIX}{self._end}")  # Who sees a segment finds its times.
+        output = open_new(f"{LOG_PREFIX}{self._end}")
+        if self._output >= 0:
+            os.close(self._output)
+            os.close(self._times)
+        self._output, self._times = output, times
+        self._left = self._segment_bytes
+        self._last_time = 0
         self._starts.append(self._end)
         while len(self._starts) > SEGMENTS_KEPT:
-            os.unlink(f"{LOG_PREFIX}{self._starts.pop(0)}")
+            dropped = self._starts.pop(0)
+            os.unlink(f"{LOG_PREFIX}{dropped}")
+            os.unlink(f"{TIMES_PREFIX}{dropped}")
 
 
 class Supervisor:
@@ -346,6 +372,11 @@ def tell(name: str) -> None:
             events.write(f"{name}\n".encode())
     except OSError:
         return  # No server, or it is busy: it looks at the files by itself as well.
+
+
+def open_new(path: str) -> int:
+    """Open a file to append to it."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
 
 def open_nonblocking(path: str, _flags: int) -> int:

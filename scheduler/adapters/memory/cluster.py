@@ -8,9 +8,10 @@ An agenda of the gangs' next changes keeps a look at it as cheap as what has cha
 import heapq
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import accumulate
 
 from scheduler.adapters.memory.gangs import ScriptedGang
-from scheduler.adapters.memory.workers import ScriptedWorker, WorkerScript
+from scheduler.adapters.memory.workers import Output, ScriptedWorker, WorkerScript
 from scheduler.domain.errors import NotFoundError
 from scheduler.domain.ids import JobId, NodeName, Rank
 from scheduler.domain.instants import Instant
@@ -19,7 +20,7 @@ from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.domain.topology import Level, Node
 from scheduler.ports.clock import Clock
 from scheduler.ports.cluster import ClusterView, GangOrder
-from scheduler.ports.log_source import LogChunk
+from scheduler.ports.log_source import LogChunk, LogTime
 
 GangScript = Callable[[GangOrder, Rank], WorkerScript]
 """Says what each worker of a gang does; asked once a worker, when the gang is prepared."""
@@ -93,16 +94,32 @@ class MemoryCluster:
         """Bytes of a worker's log."""
         worker = self._worker(attempt, rank)
         now = self._clock.now()
-        log = worker.log_at(now)
+        log = _joined(worker.output_at(now))
         data = log[offset : offset + bytes_max]
         is_end = worker.is_over_at(now) and offset + len(data) >= len(log)
-        return LogChunk(data=data, offset=offset, is_end=is_end)
+        times = _times(worker.output_at(now))
+        before = [time for time in times if time.offset <= offset][-1:]
+        inside = [time for time in times if offset < time.offset < offset + len(data)]
+        return LogChunk(
+            data=data,
+            offset=offset,
+            is_end=is_end,
+            times=tuple(before + inside) if data else (),
+        )
 
     def tail_offset(self, attempt: AttemptKey, rank: Rank, *, lines: int) -> int:
         """Offset of the last `lines` lines."""
-        log = self._worker(attempt, rank).log_at(self._clock.now())
-        kept = log.splitlines(keepends=True)[-lines:] if lines > 0 else []
-        return len(log) - sum(len(line) for line in kept)
+        log = _joined(self._worker(attempt, rank).output_at(self._clock.now()))
+        place = len(log) - log.endswith(b"\n") if lines > 0 else len(log)
+        for _ in range(lines):
+            place = log.rfind(b"\n", 0, max(0, place))
+        return place + 1 if lines > 0 else place
+
+    def offset_since(self, attempt: AttemptKey, rank: Rank, *, since: Instant) -> int:
+        """Offset of the first byte written at or after `since`."""
+        output = self._worker(attempt, rank).output_at(self._clock.now())
+        later = [time.offset for time in _times(output) if time.at >= since]
+        return later[0] if later else len(_joined(output))
 
     # What a test or a simulation may do to it
 
@@ -126,7 +143,7 @@ class MemoryCluster:
 
     def write_log(self, attempt: AttemptKey, rank: int, data: bytes) -> None:
         """The worker writes to its log."""
-        self._worker(attempt, Rank(rank)).extra_log.extend(data)
+        self._worker(attempt, Rank(rank)).extra_log.append(Output(at=self._clock.now(), data=data))
 
     def lose_node(self, name: str) -> None:
         """The node dies with every worker on it."""
@@ -290,3 +307,16 @@ class MemoryCluster:
             if worker.rank == rank:
                 return worker
         raise NotFoundError("log", f"{attempt}/{rank}")
+
+
+def _joined(output: list[Output]) -> bytes:
+    return b"".join(piece.data for piece in output)
+
+
+def _times(output: list[Output]) -> list[LogTime]:
+    """When each piece was written, by its place in the whole log."""
+    ends = accumulate(len(piece.data) for piece in output)
+    return [
+        LogTime(offset=end - len(piece.data), at=piece.at)
+        for piece, end in zip(output, ends, strict=True)
+    ]

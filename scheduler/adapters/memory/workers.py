@@ -44,6 +44,14 @@ class WorkerScript:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """Some bytes of a log and when they were written."""
+
+    at: Instant
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _End:
     at: Instant
     state: WorkerState
@@ -63,7 +71,7 @@ class ScriptedWorker:
     started_at: Instant | None = None
     end: _End | None = None
     stop_signal_at: Instant | None = None
-    extra_log: bytearray = field(default_factory=bytearray)
+    extra_log: list[Output] = field(default_factory=list)
 
     @property
     def rank(self) -> Rank:
@@ -114,9 +122,12 @@ class ScriptedWorker:
             ended_at=end.at if end else self.made_at if is_refused else None,
         )
 
-    def log_at(self, now: Instant) -> bytes:
-        """Everything it has written by `now`."""
-        return (self.script.log if self.has_run_at(now) else b"") + bytes(self.extra_log)
+    def output_at(self, now: Instant) -> list[Output]:
+        """Everything it has written by `now`, in order."""
+        first = []
+        if self.started_at is not None and self.started_at <= now and self.script.log:
+            first = [Output(at=self.started_at, data=self.script.log)]
+        return [*first, *self.extra_log]
 
     def release(self, at: Instant) -> None:
         """Let it run from `at` on."""
