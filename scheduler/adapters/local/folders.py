@@ -8,7 +8,7 @@ DATA/local/
     hostfile, work/        the gang's hosts; its working folder if the job names none
     release, stop          the gang may run; the gang must end
     forgotten              it is over and stored elsewhere: its reports are not needed any more
-    RANK/                  one worker; see supervisor.py
+    RANK/                  one worker; see supervisor/records.py
       gone                 it was lost without an end
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from scheduler.adapters.local import supervisor
+from scheduler.adapters.local.supervisor import records
 from scheduler.domain.exit_codes import outcome_of_exit_code
 from scheduler.domain.ids import AttemptNumber, JobId, NodeName, Rank
 from scheduler.domain.instants import Instant
@@ -49,8 +49,8 @@ class Layout:
         self.root = data_dir.resolve() / "local"
         self.attempts = self.root / "attempts"
         self.jobs = self.root / "jobs"
-        self.events = self.root / supervisor.EVENTS
-        self.lock = self.root / supervisor.LOCK
+        self.events = self.root / records.EVENTS
+        self.lock = self.root / records.LOCK
 
     def make(self) -> None:
         """Make what is missing; only the server's user may look inside."""
@@ -109,20 +109,20 @@ class GangFolder:
 
     def is_released(self) -> bool:
         """Whether the gang may run."""
-        return (self.path / supervisor.RELEASE).exists()
+        return (self.path / records.RELEASE).exists()
 
     def mark_released(self) -> None:
         """Let the gang run."""
-        supervisor.write_record(str(self.path / supervisor.RELEASE), {})
+        records.write_record(str(self.path / records.RELEASE), {})
 
     def stop_at(self) -> int | None:
         """When the gang is killed, on the monotonic clock in microseconds; None if it may live."""
-        facts = supervisor.read_record(str(self.path / supervisor.STOP))
+        facts = records.read_record(str(self.path / records.STOP))
         return int(facts["kill_at"]) if facts else None
 
     def mark_stopped(self, kill_at: int) -> None:
         """Have the gang end."""
-        supervisor.write_record(str(self.path / supervisor.STOP), {"kill_at": kill_at})
+        records.write_record(str(self.path / records.STOP), {"kill_at": kill_at})
 
     def is_forgotten(self) -> bool:
         """Whether the gang is over and stored elsewhere."""
@@ -141,40 +141,40 @@ class WorkerFolder:
 
     def claim(self) -> dict[str, str]:
         """Who supervises or supervised it; empty before anybody did."""
-        return supervisor.read_record(str(self.path / supervisor.CLAIM))
+        return records.read_record(str(self.path / records.CLAIM))
 
     def run(self) -> dict[str, str]:
         """Its main process; empty before it was started."""
-        return supervisor.read_record(str(self.path / supervisor.RUN))
+        return records.read_record(str(self.path / records.RUN))
 
     def end(self) -> dict[str, str]:
         """How it ended; empty while it has not."""
-        return supervisor.read_record(str(self.path / supervisor.END))
+        return records.read_record(str(self.path / records.END))
 
     def gone(self) -> dict[str, str]:
         """How it was lost; empty if it was not."""
-        return supervisor.read_record(str(self.path / GONE))
+        return records.read_record(str(self.path / GONE))
 
     def is_over(self) -> bool:
         """Whether it has ended or was lost."""
-        return (self.path / supervisor.END).exists() or (self.path / GONE).exists()
+        return (self.path / records.END).exists() or (self.path / GONE).exists()
 
     def mark_refused(self, outcome: Outcome, message: str) -> None:
         """Note that it can not be made."""
         facts: dict[str, int | str] = {"refused": 1, "outcome": outcome, "message": message}
-        self._write_last(supervisor.END, facts)
+        self._write_last(records.END, facts)
 
     def mark_never_made(self, exit_code: int, message: str) -> None:
         """Note that it was stopped before it was made."""
-        self._write_last(supervisor.END, {"exit_code": exit_code, "message": message})
+        self._write_last(records.END, {"exit_code": exit_code, "message": message})
 
     def mark_gone(self, message: str) -> None:
         """Note that it was lost."""
         self._write_last(GONE, {"message": message})
 
     def _write_last(self, name: str, facts: Mapping[str, int | str]) -> None:
-        facts = {**facts, "ended_at": supervisor.microseconds()}
-        supervisor.write_record(str(self.path / name), facts, durable=True)
+        facts = {**facts, "ended_at": records.microseconds()}
+        records.write_record(str(self.path / name), facts, durable=True)
 
     def report(self, attempt: AttemptKey, rank: Rank, node: NodeName) -> WorkerReport | None:
         """Its state as its files tell it; None while it is not made."""

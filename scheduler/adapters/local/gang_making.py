@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scheduler.adapters.local import folders, supervisor
+from scheduler.adapters.local import folders
 from scheduler.adapters.local.folders import GangFolder, Layout, WorkerPlace
 from scheduler.adapters.local.port_numbers import PortNumbers
+from scheduler.adapters.local.supervisor import records
 from scheduler.domain.ids import Rank
 from scheduler.domain.job import Launcher, Outcome
 from scheduler.domain.reservation import AttemptKey, Reservation
@@ -119,8 +120,8 @@ class GangMaker:
         for rank, text in enumerate(texts):
             worker = new.worker(rank)
             worker.path.mkdir(mode=0o700)
-            os.mkfifo(worker.path / supervisor.WAKE, 0o600)
-            _write_private(worker.path / supervisor.SPEC, text)
+            os.mkfifo(worker.path / records.WAKE, 0o600)
+            _write_private(worker.path / records.SPEC, text)
             if refusal:
                 worker.mark_refused(refusal.outcome, refusal.message)
         new.path.rename(gang.path)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from scheduler.adapters.local import supervisor
 from scheduler.adapters.local.folders import GangFolder, WorkerFolder
+from scheduler.adapters.local.supervisor import records
 from scheduler.domain.errors import NotFoundError
 from scheduler.domain.ids import Rank
 from scheduler.domain.instants import Instant
@@ -40,15 +40,15 @@ class Segment:
 
     def times(self) -> "Times":
         """When its bytes were read."""
-        data = (self.folder / f"{supervisor.TIMES_PREFIX}{self.start}").read_bytes()
-        numbers = array("Q", data[: len(data) // supervisor.TIME_BYTES * supervisor.TIME_BYTES])
+        data = (self.folder / f"{records.TIMES_PREFIX}{self.start}").read_bytes()
+        numbers = array("Q", data[: len(data) // records.TIME_BYTES * records.TIME_BYTES])
         if sys.byteorder == "big":
             numbers.byteswap()
         return Times(offsets=numbers[0::2], instants=numbers[1::2])
 
     @property
     def _log(self) -> Path:
-        return self.folder / f"{supervisor.LOG_PREFIX}{self.start}"
+        return self.folder / f"{records.LOG_PREFIX}{self.start}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +100,8 @@ def _steady(worker: WorkerFolder, look: Callable[[list[Segment]], _Found]) -> _F
     """Look at the segments; again if one was dropped in the meantime."""
     for _ in range(LOOKS_MAX):
         segments = sorted(
-            Segment(int(path.name.removeprefix(supervisor.LOG_PREFIX)), worker.path)
-            for path in worker.path.glob(f"{supervisor.LOG_PREFIX}*")
+            Segment(int(path.name.removeprefix(records.LOG_PREFIX)), worker.path)
+            for path in worker.path.glob(f"{records.LOG_PREFIX}*")
         )
         try:
             return look(segments)

@@ -10,8 +10,15 @@ import os
 import signal
 from pathlib import Path
 
-from scheduler.adapters.local import supervisor
 from scheduler.adapters.local.folders import HOSTFILE, WorkerFolder
+from scheduler.adapters.local.supervisor import process_table, records
+
+_ROOT = str(Path(__file__).resolve().parents[3])
+_BOOT = (
+    "import sys; sys.path.append(sys.argv.pop(1)); "
+    "from scheduler.adapters.local.supervisor.life import main; main()"
+)
+"""Starts a supervisor without site-packages, whose scan would take most of its start-up time."""
 
 _SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 
@@ -28,7 +35,7 @@ class Children:
         errors = str(worker.path / "supervisor.err")
         pid = os.posix_spawn(
             self._python,
-            [self._python, "-I", "-S", supervisor.__file__, str(worker.path)],
+            [self._python, "-I", "-S", "-c", _BOOT, _ROOT, str(worker.path)],
             {"PATH": os.defpath},
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -72,10 +79,10 @@ def is_supervised(worker: WorkerFolder, claim: dict[str, str]) -> bool:
 
     Ask only about a claimed worker: looking at the lock takes it for a moment.
     """
-    if claim.get("boot") != supervisor.boot_id():
+    if claim.get("boot") != process_table.boot_id():
         return False
     try:
-        lock = os.open(worker.path / supervisor.LOCK, os.O_RDWR)
+        lock = os.open(worker.path / records.LOCK, os.O_RDWR)
     except FileNotFoundError:
         return False
     try:
@@ -89,21 +96,21 @@ def is_supervised(worker: WorkerFolder, claim: dict[str, str]) -> bool:
 
 def end_leftovers(worker: WorkerFolder) -> bool:
     """Kill what is left of a worker without supervisor; True once nothing is left."""
-    if worker.claim().get("boot") != supervisor.boot_id():
+    if worker.claim().get("boot") != process_table.boot_id():
         return True
     run = worker.run()
-    if run.get("pid") and supervisor.start_ticks(int(run["pid"])) == run["ticks"]:
-        supervisor.signal_group(int(run["pid"]), signal.SIGKILL)
+    if run.get("pid") and process_table.start_ticks(int(run["pid"])) == run["ticks"]:
+        process_table.signal_group(int(run["pid"]), signal.SIGKILL)
     found = _processes_of(worker)
     for pid in found:
-        supervisor.signal_process(pid, signal.SIGKILL)
+        process_table.signal_process(pid, signal.SIGKILL)
     return not found
 
 
 def ring(worker: WorkerFolder) -> None:
     """Have the supervisor look at its files, if it is there; now and then it does by itself."""
     try:
-        wake = os.open(worker.path / supervisor.WAKE, os.O_WRONLY | os.O_NONBLOCK)
+        wake = os.open(worker.path / records.WAKE, os.O_WRONLY | os.O_NONBLOCK)
     except OSError:
         return
     try:
