@@ -4,11 +4,13 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tools.reference import commands, errors, job_file
+from tools.reference import api, commands, errors, job_file
 
 ROOT = Path(__file__).resolve().parents[1]
 
 PAGES: Mapping[str, Callable[[], str]] = {
+    "api/openapi.json": api.openapi,
+    "docs/reference/api.md": api.page,
     "docs/reference/cli.md": commands.page,
     "docs/reference/errors.md": errors.page,
     "docs/reference/job-file.md": job_file.page,
