@@ -1,11 +1,21 @@
 """What a gang asks of the cluster: the part of a job that decides where it can go."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from scheduler.domain.ids import GpuModel, LevelName, NodeName, PoolName, RoleName
 from scheduler.domain.job import JobSpec, Slice
 from scheduler.domain.resources import NOTHING, Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFilter:
+    """Nodes a role may use, for a reason that only its owner knows (a bound volume, a selector)."""
+
+    reason: str
+    """CamelCase; the nodes that are left out are counted under it."""
+    allowed: frozenset[NodeName]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +30,9 @@ class RoleRequest:
     """Per worker, besides GPUs."""
     pool: PoolName | None = None
     """None for any."""
+    filters: tuple[NodeFilter, ...] = ()
+    slices: tuple[Slice, ...] = ()
+    """Groups of consecutive workers that share a domain; widest first, each dividing the last."""
     spread_by: LevelName | None = None
     spread_workers_max: int = 0
     """At most so many workers in one domain of `spread_by`; 0 for no limit."""
@@ -27,6 +40,11 @@ class RoleRequest:
     def __post_init__(self) -> None:
         assert self.workers >= 1, self.name
         assert self.gpus >= 0, self.name
+        size = self.workers
+        for group in self.slices:
+            assert group.workers >= 1, self.name
+            assert size % group.workers == 0, self.name
+            size = group.workers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,17 +53,25 @@ class GangRequest:
 
     roles: tuple[RoleRequest, ...]
     models: tuple[GpuModel, ...] = ()
-    """Acceptable GPU models; empty for any. They bind roles with GPUs only."""
+    """Acceptable GPU models, first choice first; empty for any. They bind roles with GPUs only."""
     mixes_models: bool = False
     required: LevelName | None = None
     """The whole gang must lie in one domain of this level or a closer one."""
-    preferred: LevelName | None = None
-    slices: tuple[Slice, ...] = ()
     excluded: frozenset[NodeName] = frozenset()
     """Nodes this gang must not use."""
+    preferences: Mapping[NodeName, int] = field(default_factory=dict)
+    """Weight of nodes that the gang would rather use; it goes before the tightest fit."""
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
         assert self.roles
+        assert len({role.name for role in self.roles}) == len(self.roles)
+        # Requests are looked up far more often than they are made.
+        facts = (self.roles, self.models, self.mixes_models, self.required, self.excluded)
+        object.__setattr__(self, "_hash", hash(facts))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def workers(self) -> int:
@@ -57,6 +83,10 @@ class GangRequest:
         """GPUs of the whole gang."""
         return sum(role.workers * role.gpus for role in self.roles)
 
+    def role(self, name: RoleName) -> RoleRequest:
+        """The role of that name."""
+        return next(role for role in self.roles if role.name == name)
+
 
 class NumberedRequest(NamedTuple):
     """A request with a number that only equal requests share: quicker to look up by."""
@@ -66,7 +96,10 @@ class NumberedRequest(NamedTuple):
 
 
 def gang_request(spec: JobSpec, *, excluded: frozenset[NodeName] = frozenset()) -> GangRequest:
-    """What `spec` asks of the cluster."""
+    """What `spec` asks of the cluster.
+
+    Slices bind every role with GPUs whose workers they divide; a launcher of one stays outside.
+    """
     return GangRequest(
         roles=tuple(
             RoleRequest(
@@ -75,6 +108,7 @@ def gang_request(spec: JobSpec, *, excluded: frozenset[NodeName] = frozenset()) 
                 gpus=role.gpus_per_worker,
                 resources=role.resources,
                 pool=role.pool or spec.pool,
+                slices=_slices(spec.topology.slices, role.workers) if role.gpus_per_worker else (),
                 spread_by=role.spread_by,
                 spread_workers_max=role.spread_workers_max,
             )
@@ -83,7 +117,9 @@ def gang_request(spec: JobSpec, *, excluded: frozenset[NodeName] = frozenset()) 
         models=spec.gpu_models,
         mixes_models=spec.mixes_gpu_models,
         required=spec.topology.required,
-        preferred=spec.topology.preferred,
-        slices=spec.topology.slices,
         excluded=excluded,
     )
+
+
+def _slices(slices: tuple[Slice, ...], workers: int) -> tuple[Slice, ...]:
+    return slices if all(workers % group.workers == 0 for group in slices) else ()

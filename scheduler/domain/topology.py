@@ -118,6 +118,8 @@ class TopologyTree:
     """Per level, in topology order."""
     domain_of: tuple[tuple[int, ...], ...]
     """Per level and node: the index of the domain around the node."""
+    homes: tuple[tuple[int, ...], ...]
+    """Per node and level: the same, the other way round."""
 
     def level_index(self, name: LevelName) -> int | None:
         """Index of the level of that name; None if there is none."""
@@ -182,6 +184,7 @@ def topology_tree(levels: Sequence[Level], nodes: Iterable[Node]) -> TopologyTre
         index_of=index_of,
         domains=domains,
         domain_of=domain_of,
+        homes=tuple(zip(*domain_of, strict=True)),
     )
 
 

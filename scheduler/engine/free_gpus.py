@@ -1,109 +1,93 @@
-"""The scratch pad of decisions: what is free on each node, with a what-if that undoes itself."""
+"""The scratch pad of decisions: what is free, with counts that many requests share."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-from scheduler.domain.gang import GangRequest, RoleRequest
-from scheduler.domain.ids import GpuModel, NodeName
-from scheduler.domain.placement import Placement
-from scheduler.domain.resources import NOTHING, Resources
+from scheduler.domain.gang import NodeFilter, RoleRequest
+from scheduler.domain.ids import GpuModel, PoolName
+from scheduler.domain.resources import NOTHING
 from scheduler.domain.topology import Node, TopologyTree
+from scheduler.engine.counting import PLAIN, FitCounts, GpuCounts, GpuOrder, Grouping, Need
+from scheduler.engine.free_nodes import FreeNodes
 
-_UNBOUNDED = 1_000_000
-"""Workers that need nothing countable: so many fit on any node."""
+_COUNTS_KEPT = 128
+"""Needs whose counts are kept up to date; the one that was asked for longest ago goes first."""
 
 
-class FreeGpus:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Eligible:
+    """Which nodes a role may use, whatever is free."""
+
+    pool: PoolName | None
+    models: tuple[GpuModel, ...] | None
+    """None where the model does not matter."""
+    filters: tuple[NodeFilter, ...] = ()
+
+    def unfit(self, node: Node) -> str:
+        """Why no worker may use the node; empty if one may."""
+        if not node.is_ready:
+            return "NotReady"
+        if node.is_cordoned:
+            return "Cordoned"
+        if node.taints:
+            return "Tainted"
+        if self.pool is not None and node.pool != self.pool:
+            return "OtherPool"
+        if self.models is not None and (node.gpus == 0 or node.gpu_model not in self.models):
+            return "OtherGpuModel" if node.gpus else "NoGpus"
+        return next((rule.reason for rule in self.filters if node.name not in rule.allowed), "")
+
+
+class FreeGpus(FreeNodes):
     """GPUs and other resources that nobody holds. The one mutable thing of a cycle."""
 
     def __init__(self, tree: TopologyTree, nodes: Iterable[Node]) -> None:
-        by_name = {node.name: node for node in nodes}
-        self.tree = tree
-        self.nodes = tuple(by_name[name] for name in tree.nodes)
-        self.models: tuple[GpuModel, ...] = tuple(
-            sorted({node.gpu_model for node in self.nodes if node.gpus > 0})
-        )
-        self._gpus = [node.gpus for node in self.nodes]
-        self._cpu_milli = [node.resources.cpu_milli for node in self.nodes]
-        self._memory_bytes = [node.resources.memory_bytes for node in self.nodes]
-        self._extended = [dict(node.resources.extended) for node in self.nodes]
-        self._journal: list[tuple[int, int, Resources, int]] = []
-        self._trials = 0
+        super().__init__(tree, nodes)
+        self._allowed: dict[Eligible, tuple[bool, ...]] = {}
+        self._orders: dict[Eligible, GpuOrder] = {}
+        self._counts: OrderedDict[tuple[Eligible, Need, Grouping, bool], FitCounts] = OrderedDict()
+        self._empty: FreeGpus | None = None
 
-    def gpus_on(self, name: NodeName) -> int:
-        """Free GPUs of a node; negative if more is held than it has."""
-        return self._gpus[self.tree.index_of[name]]
+    def allowed(self, eligible: Eligible) -> tuple[bool, ...]:
+        """Per node: whether workers may use it."""
+        found = self._allowed.get(eligible)
+        if found is None:
+            found = tuple(not eligible.unfit(node) for node in self.nodes)
+            self._allowed[eligible] = found
+        return found
 
-    def take(self, placement: Placement, request: GangRequest) -> None:
-        """The workers of `placement` now hold what `request` asks for."""
-        for index, gpus, resources in self._held(placement, request):
-            self._change(index, gpus, resources, -1)
+    def order(self, eligible: Eligible) -> GpuOrder:
+        """Nodes by free GPUs, up to date."""
+        found = self._orders.get(eligible)
+        if found is None:
+            found = GpuOrder(self, self.allowed(eligible))
+            self._orders[eligible] = found
+        found.refresh()
+        return found
 
-    def release(self, placement: Placement, request: GangRequest) -> None:
-        """The workers of `placement` hold nothing any more."""
-        for index, gpus, resources in self._held(placement, request):
-            self._change(index, gpus, resources, 1)
+    def counts(self, eligible: Eligible, need: Need, grouping: Grouping = PLAIN) -> FitCounts:
+        """How many workers fit where, up to date."""
+        only_gpus = self.only_gpus_bind(need) and grouping.is_plain
+        key = (eligible, need, grouping, only_gpus)
+        found = self._counts.get(key)
+        if found is None:
+            kind = GpuCounts if only_gpus else FitCounts
+            found = kind(self, need, self.allowed(eligible), grouping)
+            self._counts[key] = found
+            if len(self._counts) > _COUNTS_KEPT:
+                self._counts.popitem(last=False)
+        else:
+            self._counts.move_to_end(key)
+        found.refresh()
+        return found
 
-    def take_worker(self, name: NodeName, gpus: int, resources: Resources = NOTHING) -> None:
-        """One worker on a node of the tree holds this; other nodes are ignored."""
-        index = self.tree.index_of.get(name)
-        if index is not None:
-            self._change(index, gpus, resources, -1)
+    def only_gpus_bind(self, need: Need) -> bool:
+        """Whether GPUs alone decide how many workers fit on any node."""
+        return need.gpus > 0 and need.resources is NOTHING and not self.seats_short
 
-    def release_worker(self, name: NodeName, gpus: int, resources: Resources = NOTHING) -> None:
-        """The opposite of `take_worker`."""
-        index = self.tree.index_of.get(name)
-        if index is not None:
-            self._change(index, gpus, resources, 1)
-
-    @contextmanager
-    def trial(self) -> Iterator[None]:
-        """Whatever changes inside is put back after; trials may be nested."""
-        mark = len(self._journal)
-        self._trials += 1
-        try:
-            yield
-        finally:
-            self._trials -= 1
-            undone = self._journal[mark:]
-            del self._journal[mark:]
-            for index, gpus, resources, sign in reversed(undone):
-                self._apply(index, gpus, resources, -sign)
-
-    def workers_fit(self, index: int, role: RoleRequest) -> int:
-        """How many workers of `role` the node at `index` has room for, eligible or not."""
-        bounds = [_UNBOUNDED]
-        if role.gpus:
-            bounds.append(self._gpus[index] // role.gpus)
-        if role.resources.cpu_milli:
-            bounds.append(self._cpu_milli[index] // role.resources.cpu_milli)
-        if role.resources.memory_bytes:
-            bounds.append(self._memory_bytes[index] // role.resources.memory_bytes)
-        extended = self._extended[index]
-        bounds.extend(extended.get(name, 0) // need for name, need in role.resources.extended)
-        return max(0, min(bounds))
-
-    def _held(
-        self, placement: Placement, request: GangRequest
-    ) -> Iterator[tuple[int, int, Resources]]:
-        roles: Mapping[str, RoleRequest] = {role.name: role for role in request.roles}
-        for assignment in placement.assignments:
-            index = self.tree.index_of.get(assignment.node)
-            role = roles[assignment.role]
-            if index is None:
-                continue
-            for _ in range(assignment.workers):
-                yield index, role.gpus, role.resources
-
-    def _change(self, index: int, gpus: int, resources: Resources, sign: int) -> None:
-        self._apply(index, gpus, resources, sign)
-        if self._trials:
-            self._journal.append((index, gpus, resources, sign))
-
-    def _apply(self, index: int, gpus: int, resources: Resources, sign: int) -> None:
-        self._gpus[index] += sign * gpus
-        self._cpu_milli[index] += sign * resources.cpu_milli
-        self._memory_bytes[index] += sign * resources.memory_bytes
-        extended = self._extended[index]
-        for name, need in resources.extended:
-            extended[name] = extended.get(name, 0) + sign * need
+    def empty(self) -> "FreeGpus":
+        """The same cluster with nobody on it and every node in order."""
+        if self._empty is None:
+            self._empty = FreeGpus(self.tree, (_in_order(node) for node in self.nodes))
+        return self._empty

@@ -1,0 +1,73 @@
+"""Where a lone worker of another role can go, and how many workers it displaces there."""
+
+from typing import NamedTuple
+
+from scheduler.engine.counting import FitCounts, Need
+
+
+class Beside(NamedTuple):
+    """What a domain holds together with the companion."""
+
+    is_possible: bool
+    """Whether the companion finds room at all."""
+    fits: int
+    """Workers that fit beside it; all that fit, where it is not possible."""
+    groups: int
+    """Slices that fit beside it, likewise."""
+
+
+class Companion:
+    """The counts of a role when one worker of another role goes into the same domain."""
+
+    def __init__(self, counts: FitCounts, own: FitCounts) -> None:
+        self._counts = counts
+        self._own = own
+        self._known: dict[tuple[int, int], Beside] = {}
+
+    @property
+    def need(self) -> Need:
+        """What the companion takes."""
+        return self._own.need
+
+    def beside(self, level: int, domain: int) -> Beside:
+        """What `domain` holds beside the companion, which goes where it displaces the fewest."""
+        found = self._known.get((level, domain))
+        if found is None:
+            found = self._on_node(domain) if level == 0 else self._in(level, domain)
+            self._known[level, domain] = found
+        return found
+
+    def _on_node(self, node: int) -> Beside:
+        counts = self._counts
+        size = counts.grouping.size if counts.grouping.level == 0 else 0
+        is_possible = self._own.fits[0][node] > 0
+        fits = counts.fits[0][node]
+        if is_possible and fits:
+            fits = counts.grouping.usable(0, counts.fit_beside(node, self.need))
+        return Beside(is_possible, fits, fits // size if size else 0)
+
+    def _in(self, level: int, domain: int) -> Beside:
+        counts = self._counts
+        grouping = counts.grouping
+        below = level - 1
+        lost: list[tuple[int, int]] = []
+        for child in counts.free.tree.domains[level][domain].children:
+            part = self.beside(below, child)
+            if part.is_possible:
+                lost.append(
+                    (
+                        grouping.share(below, counts.fits[below][child])
+                        - grouping.share(below, part.fits),
+                        counts.groups[below][child] - part.groups,
+                    )
+                )
+        if not lost:
+            return Beside(False, counts.fits[level][domain], counts.groups[level][domain])
+        fits = grouping.usable(level, counts.raw[level][domain] - min(part for part, _ in lost))
+        if level < grouping.level:
+            groups = 0
+        elif level == grouping.level:
+            groups = fits // grouping.size
+        else:
+            groups = counts.groups[level][domain] - min(part for _, part in lost)
+        return Beside(True, fits, groups)

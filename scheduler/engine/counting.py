@@ -1,0 +1,341 @@
+"""How many workers of one kind fit on each node and in each topology domain, kept up to date.
+
+    cluster   fits 11   groups 2          groups: slices of so many workers that share a domain
+      rack    fits 8    groups 2          (here 4 within a rack); without slices a group is one
+        node  fits 5                      worker, and groups are the fits themselves
+        node  fits 3
+      rack    fits 3    groups 0
+
+Counts follow the log of changed nodes: a change costs one step per level, and nothing else is
+looked at again.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from scheduler.domain.resources import NOTHING, Resources
+from scheduler.engine.buckets import Buckets
+from scheduler.engine.free_nodes import FreeNodes
+
+GANGS_MAX = 15
+"""So many and more gangs on an uplink count as equal."""
+
+GANGS = GANGS_MAX + 1
+"""Keys are amount x GANGS + gangs on the uplink: one whole number that sorts like the pair."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """What one worker takes."""
+
+    gpus: int
+    resources: Resources = NOTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouping:
+    """How the workers of a role must stay together or apart, per level (None: no rule)."""
+
+    level: int = 0
+    """Level of which one domain holds a whole slice; 0 where there are no slices."""
+    size: int = 1
+    """Workers of a slice of the widest kind; 1 where there are no slices."""
+    multiples: tuple[int | None, ...] = ()
+    """Domains below `level` hold workers in multiples of an inner slice only."""
+    caps: tuple[int | None, ...] = ()
+    """At most so many workers in one domain."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether workers may go anywhere, one by one."""
+        return self == PLAIN
+
+    @property
+    def split_level(self) -> int:
+        """From this level down every domain has its own share, which others can not take over."""
+        capped = [level for level, cap in enumerate(self.caps) if cap is not None]
+        return max([self.level, *capped])
+
+    def multiple(self, level: int) -> int:
+        """Workers come into a domain of `level` in multiples of this."""
+        return (self.multiples[level] if level < len(self.multiples) else None) or 1
+
+    def usable(self, level: int, fits: int) -> int:
+        """How many of `fits` workers in a domain of `level` may be used at once."""
+        cap = self.caps[level] if level < len(self.caps) else None
+        return fits if cap is None or fits < cap else cap
+
+    def share(self, level: int, fits: int) -> int:
+        """How many of `fits` workers a domain of `level` adds to the domain around it."""
+        fits = self.usable(level, fits)
+        return fits - fits % self.multiple(level)
+
+
+PLAIN = Grouping()
+
+
+class GpuOrder:
+    """Nodes by free GPUs, for every need that only GPUs bind: all such needs share one order."""
+
+    def __init__(self, free: FreeNodes, allowed: Sequence[bool]) -> None:
+        self._free = free
+        self._allowed = allowed
+        self.buckets = Buckets(len(free.nodes))
+        self._seen = -1
+
+    def refresh(self) -> None:
+        """Take in what has changed since the last call."""
+        free = self._free
+        log = free.log
+        start = self._seen - free.log_start
+        if start != len(log):
+            is_far_behind = start < 0 or len(log) - start > len(free.nodes)
+            self._update(range(len(free.nodes)) if is_far_behind else log[start:])
+            self._seen = free.log_start + len(log)
+
+    def tightest(self, gpus: int) -> int:
+        """The node with the fewest free GPUs that are enough; -1 if there is none."""
+        return self.buckets.find(gpus * GANGS)
+
+    def nodes_with(self, gpus: int) -> int:
+        """How many nodes have at least so many free GPUs."""
+        bound, sizes = gpus * GANGS, self.buckets.sizes
+        return sum(sizes[key] for key in self.buckets.keys if key >= bound)
+
+    def gpus_most(self) -> int:
+        """The most free GPUs on one node."""
+        return self.buckets.keys[-1] // GANGS if self.buckets.keys else 0
+
+    def _update(self, nodes: Iterable[int]) -> None:
+        gpus, uplinks, allowed = self._free.gpus, self._free.uplinks[0], self._allowed
+        move = self.buckets.move
+        for node in nodes:
+            if allowed[node]:
+                have, gangs = gpus[node], uplinks[node]
+                gangs = gangs if gangs < GANGS_MAX else GANGS_MAX
+                move(node, have * GANGS + gangs if have > 0 else -1)
+
+
+class FitCounts:
+    """Counts for one need, one set of nodes and one grouping."""
+
+    def __init__(
+        self, free: FreeNodes, need: Need, allowed: Sequence[bool], grouping: Grouping = PLAIN
+    ) -> None:
+        self.free = free
+        self.need = need
+        self.allowed = allowed
+        self.grouping = grouping
+        self.fits: list[list[int]] = [[0] * len(domains) for domains in free.tree.domains]
+        """Per level and domain: workers that fit, as many as the grouping lets use at once."""
+        self.groups: list[list[int]] = (
+            self.fits if grouping.size == 1 and grouping.level == 0 else _copied(self.fits)
+        )
+        """Per level and domain: slices that fit; 0 below the level of the slices."""
+        self.raw = self.fits if not grouping.caps else _copied(self.fits)
+        """Per level and domain: workers that fit, before the caps."""
+        self.short: dict[str, int] = {}
+        """Allowed nodes on which not one worker fits, by the resource that is shortest."""
+        self._short_of = [""] * len(free.nodes)
+        self._homes = free.tree.homes
+        self._dirty: list[set[int]] = [set() for _ in self.fits]
+        self._orders = [self._order(level) for level in range(len(self.fits))]
+        self._seen = -1
+        self._seen_uplinks = -1
+
+    def refresh(self) -> None:
+        """Take in what has changed since the last call."""
+        free = self.free
+        start = self._seen - free.log_start
+        if start < 0 or len(free.log) - start > len(free.nodes):
+            self._update(range(len(free.nodes)))
+        elif start < len(free.log):
+            self._update(free.log[start:])
+        start = self._seen_uplinks - free.uplink_log_start
+        if start < 0:
+            for level, order in enumerate(self._orders):
+                self._dirty[level].update(range(len(self.fits[level])) if order else ())
+        else:
+            for level, domain in free.uplink_log[start:]:
+                self._dirty[level].add(domain)
+        self._seen = free.log_start + len(free.log)
+        self._seen_uplinks = free.uplink_log_start + len(free.uplink_log)
+        self._file_dirty()
+
+    def tightest(self, level: int, groups: int) -> int:
+        """The known domain of `level` with the fewest groups that are enough; -1 if none is.
+
+        Ties: least left over, fewest gangs on its uplink, topology order.
+        """
+        order = self._orders[level]
+        if order is not None:
+            return order.find(self._key(level, groups))
+        counts, fits, uplinks = self.groups[level], self.fits[level], self.free.uplinks[level]
+        return min(
+            (number for number in self.known(level) if counts[number] >= groups),
+            key=lambda number: (
+                counts[number],
+                fits[number],
+                self.left_over(number) if level == 0 else 0,
+                min(GANGS_MAX, uplinks[number]),
+                number,
+            ),
+            default=-1,
+        )
+
+    def most(self, level: int) -> int:
+        """The most groups that fit in one known domain of `level`."""
+        counts = self.groups[level]
+        return max((counts[number] for number in self.known(level)), default=0)
+
+    def known(self, level: int) -> Iterator[int]:
+        """Numbers of the domains of `level` that can be promised."""
+        return (
+            number
+            for number, domain in enumerate(self.free.tree.domains[level])
+            if domain.is_known
+        )
+
+    def fit_beside(self, node: int, other: Need) -> int:
+        """Workers that fit on an allowed node beside one worker of another kind."""
+        taken = {"gpus": other.gpus, "workers": 1, **_amounts(other.resources)}
+        return max(
+            0,
+            min(
+                (have - taken.get(name, 0)) // amount
+                for have, amount, name in self._amounts(node)
+            ),
+        )
+
+    def left_over(self, node: int) -> int:
+        """Free GPUs that stay on a node when it is filled with workers of this kind."""
+        return max(0, self.free.gpus[node] - self.fits[0][node] * self.need.gpus)
+
+    def _amounts(self, node: int) -> Iterator[tuple[int, int, str]]:
+        """What is free on a node and what one worker takes of it, for all that it takes."""
+        free, need = self.free, self.need
+        if need.gpus:
+            yield free.gpus[node], need.gpus, "gpus"
+        yield free.seats[node], 1, "workers"
+        resources = need.resources
+        if resources.cpu_milli:
+            yield free.cpu_milli[node], resources.cpu_milli, "cpu"
+        if resources.memory_bytes:
+            yield free.memory_bytes[node], resources.memory_bytes, "memory"
+        if resources.extended:
+            extended = free.extended[node]
+            for name, amount in resources.extended:
+                if amount:
+                    yield extended.get(name, 0), amount, name
+
+    def _update(self, nodes: Iterable[int]) -> None:
+        fits, allowed = self.raw[0], self.allowed
+        for node in nodes:
+            if allowed[node]:
+                self._dirty[0].add(node)
+                fit, resource = min(
+                    (have // amount, name) for have, amount, name in self._amounts(node)
+                )
+                self._note_short(node, resource if fit <= 0 else "")
+                if fit != fits[node] and (fit > 0 or fits[node]):
+                    self._set(node, max(0, fit))
+
+    def _note_short(self, node: int, resource: str) -> None:
+        before = self._short_of[node]
+        if resource != before:
+            self._short_of[node] = resource
+            if before:
+                self.short[before] -= 1
+            if resource:
+                self.short[resource] = self.short.get(resource, 0) + 1
+
+    def _set(self, node: int, fit: int) -> None:
+        """Another number of workers fits on a node: carry it up, level by level."""
+        grouping = self.grouping
+        change, group_change = fit - self.raw[0][node], 0
+        for level, domain in enumerate(self._homes[node]):
+            raw = self.raw[level]
+            before = raw[domain]
+            after = before + change
+            raw[domain] = after
+            if grouping.caps:
+                self.fits[level][domain] = grouping.usable(level, after)
+            if self.groups is not self.fits:
+                group_change = self._set_groups(level, domain, group_change)
+            self._dirty[level].add(domain)
+            change = grouping.share(level, after) - grouping.share(level, before)
+            if not change and not group_change and level >= grouping.level:
+                return
+
+    def _set_groups(self, level: int, domain: int, change: int) -> int:
+        """Groups of a domain whose fits (or, above the slices, whose groups) have changed."""
+        groups = self.groups[level]
+        if level == self.grouping.level:
+            change = self.fits[level][domain] // self.grouping.size - groups[domain]
+        if level >= self.grouping.level:
+            groups[domain] += change
+        return change
+
+    def _order(self, level: int) -> Buckets | None:
+        """An order of the domains of a level, where counts alone decide (no slices, no caps)."""
+        return Buckets(len(self.fits[level])) if self.grouping.is_plain else None
+
+    def _file_dirty(self) -> None:
+        for level, dirty in enumerate(self._dirty):
+            order = self._orders[level]
+            if order is not None and dirty:
+                self._file(level, dirty, order)
+            dirty.clear()
+
+    def _file(self, level: int, dirty: Iterable[int], order: Buckets) -> None:
+        fits, uplinks = self.fits[level], self.free.uplinks[level]
+        domains = self.free.tree.domains[level]
+        for number in dirty:
+            fit = fits[number]
+            if not fit or not domains[number].is_known:
+                order.move(number, -1)
+                continue
+            key = self._key(level, fit, self.left_over(number) if level == 0 else 0)
+            order.move(number, key + min(GANGS_MAX, uplinks[number]))
+
+    def _key(self, level: int, fit: int, left: int = 0) -> int:
+        if level == 0:
+            # What is left over on a node comes before the gangs on its uplink.
+            return (fit * (self.free.gpus_max + 1) + left) * GANGS
+        return fit * GANGS
+
+
+class GpuCounts(FitCounts):
+    """The same where only GPUs bind and workers may go anywhere: the common case, made short."""
+
+    def _order(self, level: int) -> Buckets | None:
+        # Nodes are found through the GpuOrder that all such needs share.
+        return Buckets(len(self.fits[level])) if level else None
+
+    def _update(self, nodes: Iterable[int]) -> None:
+        levels, gpus, allowed, homes = self.fits, self.free.gpus, self.allowed, self._homes
+        fits, need, dirty = levels[0], self.need.gpus, self._dirty
+        above = range(1, len(levels))
+        for node in nodes:
+            have = gpus[node]
+            fit = have // need if have > 0 and allowed[node] else 0
+            change = fit - fits[node]
+            if change:
+                fits[node] = fit
+                home = homes[node]
+                for level in above:
+                    domain = home[level]
+                    levels[level][domain] += change
+                    dirty[level].add(domain)
+
+
+def _amounts(resources: Resources) -> dict[str, int]:
+    return {
+        "cpu": resources.cpu_milli,
+        "memory": resources.memory_bytes,
+        **dict(resources.extended),
+    }
+
+
+def _copied(levels: list[list[int]]) -> list[list[int]]:
+    return [list(level) for level in levels]

@@ -1,0 +1,195 @@
+"""What is free on every node, as arrays that change in place, and what crosses every uplink.
+
+Who keeps counts of his own reads the log of changed nodes from where he stopped last time.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from scheduler.domain.gang import GangRequest
+from scheduler.domain.ids import GpuModel, NodeName
+from scheduler.domain.placement import Placement
+from scheduler.domain.resources import NOTHING, Resources
+from scheduler.domain.topology import Node, TopologyTree
+
+SEATS_UNLIMITED = 1 << 20
+"""Workers a node takes when nothing says how many."""
+
+_SHUT = 1 << 40
+"""Taken off a node's seats and GPUs while it is shut: more than any node has."""
+
+
+class _Change(NamedTuple):
+    """One change of a node: positive is freed. Resources are those of one worker."""
+
+    node: int
+    gpus: int
+    workers: int
+    resources: Resources
+
+
+class FreeNodes:
+    """The scratch pad: GPUs, seats, CPU, memory and other resources that nobody holds."""
+
+    def __init__(self, tree: TopologyTree, nodes: Iterable[Node]) -> None:
+        by_name = {node.name: node for node in nodes}
+        self.tree = tree
+        self.nodes: tuple[Node, ...] = tuple(by_name[name] for name in tree.nodes)
+        """In the order of the tree, as all arrays here."""
+        self.models: tuple[GpuModel, ...] = tuple(
+            sorted({node.gpu_model for node in self.nodes if node.gpus > 0})
+        )
+        self.gpus_max = max((node.gpus for node in self.nodes), default=0)
+        self.gpus = [node.gpus for node in self.nodes]
+        self.seats = [
+            SEATS_UNLIMITED if node.workers_max is None else node.workers_max
+            for node in self.nodes
+        ]
+        self.cpu_milli = [node.resources.cpu_milli for node in self.nodes]
+        self.memory_bytes = [node.resources.memory_bytes for node in self.nodes]
+        self.extended = [dict(node.resources.extended) for node in self.nodes]
+        self.uplinks = [[0] * len(domains) for domains in tree.domains]
+        """Per level and domain: gangs that lie partly inside and partly outside."""
+        self.log: list[int] = []
+        """Nodes that changed, oldest first."""
+        self.log_start = 0
+        """Changes that have been dropped from the front of the log."""
+        self.uplink_log: list[tuple[int, int]] = []
+        """(level, domain) of uplinks that changed."""
+        self.uplink_log_start = 0
+        self.seats_short = sum(
+            gpus > seats for gpus, seats in zip(self.gpus, self.seats, strict=True)
+        )
+        """Nodes with more free GPUs than seats: only there can seats bind a worker with GPUs."""
+        self._log_max = 4 * len(self.nodes) + 1024
+        self._journal: list[_Change] = []
+        self._uplink_journal: list[tuple[int, int, int]] = []
+        self._trials = 0
+
+    def gpus_on(self, name: NodeName) -> int:
+        """Free GPUs of a node; 0 if more is held than it has."""
+        return max(0, self.gpus[self.tree.index_of[name]])
+
+    def overdrawn(self) -> tuple[tuple[NodeName, str], ...]:
+        """Nodes of which more is held than they have, with the name of the resource."""
+        found: list[tuple[NodeName, str]] = []
+        for index, name in enumerate(self.tree.nodes):
+            left = {
+                "gpus": self.gpus[index],
+                "workers": self.seats[index],
+                "cpu": self.cpu_milli[index],
+                "memory": self.memory_bytes[index],
+                **self.extended[index],
+            }
+            found.extend((name, resource) for resource, have in left.items() if have < 0)
+        return tuple(found)
+
+    def take(self, placement: Placement, request: GangRequest) -> None:
+        """The workers of `placement` now hold what `request` asks for."""
+        self._apply(placement, request, -1)
+
+    def release(self, placement: Placement, request: GangRequest) -> None:
+        """The workers of `placement` hold nothing any more."""
+        self._apply(placement, request, 1)
+
+    def take_worker(self, name: NodeName, gpus: int, resources: Resources = NOTHING) -> None:
+        """One worker on a node holds this; nodes outside the tree are ignored."""
+        index = self.tree.index_of.get(name)
+        if index is not None:
+            self.change(index, -gpus, -1, resources)
+
+    def release_worker(self, name: NodeName, gpus: int, resources: Resources = NOTHING) -> None:
+        """The opposite of `take_worker`."""
+        index = self.tree.index_of.get(name)
+        if index is not None:
+            self.change(index, gpus, 1, resources)
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Whatever changes inside is put back after; trials may be nested."""
+        mark, uplink_mark = len(self._journal), len(self._uplink_journal)
+        self._trials += 1
+        try:
+            yield
+        finally:
+            self._trials -= 1
+            undone, undone_uplinks = self._journal[mark:], self._uplink_journal[uplink_mark:]
+            del self._journal[mark:], self._uplink_journal[uplink_mark:]
+            trials, self._trials = self._trials, 0
+            for change in reversed(undone):
+                self.change(change.node, -change.gpus, -change.workers, change.resources)
+            for level, domain, by in reversed(undone_uplinks):
+                self._cross(level, domain, -by)
+            self._trials = trials
+
+    @contextmanager
+    def without(self, names: Iterable[NodeName]) -> Iterator[None]:
+        """Inside, no worker fits on these nodes."""
+        shut = [self.tree.index_of[name] for name in names if name in self.tree.index_of]
+        self._shut(shut, -_SHUT)
+        try:
+            yield
+        finally:
+            self._shut(shut, _SHUT)
+
+    def change(self, index: int, gpus: int, workers: int, resources: Resources) -> None:
+        """Free (or, negative, take) `gpus` in all and the resources of `workers` on one node."""
+        before, seats = self.gpus[index], self.seats[index]
+        self.gpus[index] = before + gpus
+        self.seats[index] = seats + workers
+        self.seats_short += (before + gpus > seats + workers) - (before > seats)
+        if resources is not NOTHING:
+            self._change_resources(index, workers, resources)
+        self.log.append(index)
+        if self._trials:
+            self._journal.append(_Change(index, gpus, workers, resources))
+
+    def _change_resources(self, index: int, workers: int, resources: Resources) -> None:
+        self.cpu_milli[index] += workers * resources.cpu_milli
+        self.memory_bytes[index] += workers * resources.memory_bytes
+        if resources.extended:
+            extended = self.extended[index]
+            for name, need in resources.extended:
+                extended[name] = extended.get(name, 0) + workers * need
+
+    def _apply(self, placement: Placement, request: GangRequest, sign: int) -> None:
+        index_of = self.tree.index_of
+        roles = {role.name: role for role in request.roles}
+        for assignment in placement.assignments:
+            index = index_of.get(assignment.node)
+            if index is not None:
+                role = roles[assignment.role]
+                workers = sign * assignment.workers
+                self.change(index, workers * role.gpus, workers, role.resources)
+        if placement.tier:
+            self._cross_all(placement, -sign)
+        if len(self.log) > self._log_max:
+            self._forget_log()
+
+    def _cross_all(self, placement: Placement, by: int) -> None:
+        """The gang begins (1) or ceases (-1) to send over the uplinks inside its tier."""
+        index_of = self.tree.index_of
+        indices = [index_of[a.node] for a in placement.assignments if a.node in index_of]
+        for level in range(placement.tier):
+            domain_of = self.tree.domain_of[level]
+            for domain in {domain_of[index] for index in indices}:
+                self._cross(level, domain, by)
+
+    def _cross(self, level: int, domain: int, by: int) -> None:
+        self.uplinks[level][domain] += by
+        self.uplink_log.append((level, domain))
+        if self._trials:
+            self._uplink_journal.append((level, domain, by))
+
+    def _shut(self, indices: Iterable[int], by: int) -> None:
+        for index in indices:
+            self.gpus[index] += by
+            self.seats[index] += by
+            self.log.append(index)
+
+    def _forget_log(self) -> None:
+        self.log_start += len(self.log)
+        self.log.clear()
+        self.uplink_log_start += len(self.uplink_log)
+        self.uplink_log.clear()
