@@ -14,6 +14,7 @@ from scheduler.domain.placement import (
     Blocked,
     ClusterUnreachable,
     HeldForLargeGang,
+    LevelMissing,
     NeverFits,
     Placement,
     PoolMissing,
@@ -44,7 +45,7 @@ def verdict(blocked: Blocked) -> Verdict:
             return Verdict.WAITING_FOR_CLOSER_TIER
         case BackingOff():
             return Verdict.BACKOFF
-        case NeverFits() | PoolMissing():
+        case NeverFits() | PoolMissing() | LevelMissing():
             return Verdict.NEVER_FITS
         case ClusterUnreachable():
             return Verdict.CLUSTER_UNREACHABLE
@@ -85,6 +86,11 @@ def explain(blocked: Blocked) -> str:  # noqa: C901, PLR0911 - one arm a reason
             )
         case PoolMissing():
             return f"no node belongs to pool {blocked.pool}"
+        case LevelMissing():
+            return (
+                f"this cluster has no level {blocked.level}; its levels are "
+                f"{', '.join(blocked.levels)}"
+            )
         case ClusterUnreachable():
             return (
                 f"the cluster has not answered since {clock_time(blocked.since)}; "
@@ -122,6 +128,8 @@ def ways_out(blocked: Blocked) -> tuple[str, ...]:  # noqa: C901, PLR0911 - one 
             return (f"wait until {blocked.holder} has started, or give this job a higher priority",)
         case PoolMissing():
             return ("name a pool that has nodes (dally get nodes -o wide lists the pools)",)
+        case LevelMissing():
+            return (f"name one of its levels: {', '.join(blocked.levels)}",)
         case ClusterUnreachable():
             return ("mend the connection to the cluster (dallyd check says what it tries)",)
         case _:

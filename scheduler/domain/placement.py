@@ -41,6 +41,8 @@ class TooFewGpus:
 
     level: LevelName
     """Level at which the gang was looked for (its widest acceptable one)."""
+    role: RoleName = RoleName("")
+    """The role that finds the least room; the counts are of its workers."""
     workers_wanted: int
     workers_fit_max: int
     """Most workers that fit in one domain of that level now."""
@@ -55,6 +57,7 @@ class NeverFits:
     """The empty cluster could not hold the gang: waiting can not help."""
 
     level: LevelName
+    role: RoleName = RoleName("")
     workers_wanted: int
     workers_fit_max: int
     nodes: int
@@ -110,6 +113,15 @@ class PoolMissing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LevelMissing:
+    """The cluster has no level of the name that the job uses."""
+
+    level: LevelName
+    levels: tuple[LevelName, ...]
+    """Levels there are, closest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterUnreachable:
     """The cluster does not answer: nothing is started until it does, and nothing is stopped."""
 
@@ -124,5 +136,6 @@ Blocked = (
     | WaitingForCloserTier
     | HeldForLargeGang
     | PoolMissing
+    | LevelMissing
     | ClusterUnreachable
 )

@@ -22,6 +22,18 @@ class Resources:
 NOTHING = Resources()
 
 
+def plus(one: Resources, other: Resources) -> Resources:
+    """Both together."""
+    extended = dict(one.extended)
+    for name, amount in other.extended:
+        extended[name] = extended.get(name, 0) + amount
+    return Resources(
+        cpu_milli=one.cpu_milli + other.cpu_milli,
+        memory_bytes=one.memory_bytes + other.memory_bytes,
+        extended=tuple(sorted(extended.items())),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remainder:
     """What foreign use leaves of a capacity."""

@@ -8,7 +8,7 @@ A companion is the only worker of another role (a launcher, a leader); it goes i
 and there to where it costs the workers least.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -44,6 +44,9 @@ class Rules:
     tie_break: TieBreak = TieBreak.UPLINKS
     starts_at: LevelName | None = None
     """The closest level that is tried; None for `node`."""
+    is_anywhere: bool = False
+    """Distance does not matter: what does not fit in one domain of the first level goes into
+    several of them, wherever they are."""
 
 
 DEFAULT_RULES = Rules()
@@ -69,11 +72,8 @@ class Tally:
     """Per level and domain: the sum of the gang's preferences for nodes; empty for none."""
 
     def value(self, level: int, domain: int, unit: int) -> int:
-        """How many units fit in a domain: slices at and above their level, else `unit` workers."""
-        counts = self.counts
-        if level >= counts.grouping.level:
-            return counts.groups[level][domain]
-        return counts.fits[level][domain] // unit
+        """How many units fit in a domain."""
+        return self.counts.units(level, domain, unit)
 
     def value_beside(self, level: int, domain: int, unit: int) -> int:
         """The same when the companion goes into this domain; -1 where it can not."""
@@ -139,24 +139,18 @@ class Tally:
         return (left, min(GANGS_MAX, self.counts.free.uplinks[level][domain]), domain)
 
 
-def container(
-    tally: Tally, groups: int, *, start: int, widest: int
-) -> tuple[int, list[Share]] | None:
-    """The level, and on it what holds the whole gang: one domain, or several if nothing binds it.
-
-    None if the gang does not fit at any level from `start` to `widest`.
-    """
+def whole_gang(
+    tally: Tally, level: int, groups: int, *, is_start: bool, is_widest: bool
+) -> list[Share] | None:
+    """What holds all groups at `level`: one domain, or several where distance does not matter."""
     size = tally.counts.grouping.size
     companions = int(tally.companion is not None)
-    for level in range(start, widest + 1):
-        domain = _fitting(tally, level, groups, is_widest=level == widest)
-        if domain >= 0:
-            return level, [Share(domain, groups * size, companions)]
-        if tally.rules.algorithm is Algorithm.LEAST_FREE and level < widest:
-            # Distance does not matter, so the level need not be one domain's.
-            everywhere = range(len(tally.counts.groups[level]))
-            shares = take(tally, level, everywhere, Wanted(groups, companions, size))
-            return None if shares is None else (level, shares)
+    domain = _fitting(tally, level, groups, is_widest=is_widest)
+    if domain >= 0:
+        return [Share(domain, groups * size, companions)]
+    if tally.rules.is_anywhere and is_start and not is_widest:
+        everywhere = range(len(tally.counts.groups[level]))
+        return take(tally, level, everywhere, Wanted(groups, companions, size))
     return None
 
 
@@ -177,6 +171,15 @@ def seats(tally: Tally, level: int, shares: list[Share]) -> list[Share] | None:
             found = take(tally, level, children, wanted)
         else:
             found = split(tally, level, found)
+    return found
+
+
+def split_down(tally: Tally, level: int, shares: list[Share]) -> list[Share] | None:
+    """The nodes, where every domain of `level` keeps just its own share."""
+    found: list[Share] | None = shares
+    while level > 0 and found is not None:
+        level -= 1
+        found = split(tally, level, found)
     return found
 
 
@@ -204,9 +207,7 @@ class Wanted(NamedTuple):
     """Workers per unit."""
 
 
-def take(
-    tally: Tally, level: int, domains: Iterable[int], wanted: Wanted
-) -> list[Share] | None:
+def take(tally: Tally, level: int, domains: Iterable[int], wanted: Wanted) -> list[Share] | None:
     """Shares of `domains` that add up to what is wanted; None if they do not hold it."""
     unit = wanted.unit
     rest = sorted(domains, key=lambda domain: tally.order(level, domain, unit))
@@ -285,7 +286,7 @@ def _fitting(tally: Tally, level: int, groups: int, *, is_widest: bool) -> int:
     if tally.is_indexed:
         return tally.counts.tightest(level, groups)
     size = tally.counts.grouping.size
-    fitting = [d for d in _known(tally, level) if tally.value_beside(level, d, size) >= groups]
+    fitting = [d for d in tally.counts.known(level) if tally.value_beside(level, d, size) >= groups]
     if not fitting:
         return -1
     first = min(fitting, key=lambda d: tally.order_beside(level, d, size))
@@ -293,7 +294,7 @@ def _fitting(tally: Tally, level: int, groups: int, *, is_widest: bool) -> int:
         return first
     if tally.scores and not is_widest:
         # A preferred domain that is too small leads to a wider level, not to a worse domain.
-        liked = min(_known(tally, level), key=lambda d: tally.order_beside(level, d, size))
+        liked = min(tally.counts.known(level), key=lambda d: tally.order_beside(level, d, size))
         if liked not in fitting:
             return -1
     score = tally.score(level, first)
@@ -304,7 +305,3 @@ def _fitting(tally: Tally, level: int, groups: int, *, is_widest: bool) -> int:
             tally.order_beside(level, d, size),
         ),
     )
-
-
-def _known(tally: Tally, level: int) -> Iterator[int]:
-    return tally.counts.known(level)

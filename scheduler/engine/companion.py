@@ -44,7 +44,8 @@ class Companion:
         fits = counts.fits[0][node]
         if is_possible and fits:
             fits = counts.grouping.usable(0, counts.fit_beside(node, self.need))
-        return Beside(is_possible, fits, fits // size if size else 0)
+        groups = fits // size if size else 0
+        return Beside(is_possible=is_possible, fits=fits, groups=groups)
 
     def _in(self, level: int, domain: int) -> Beside:
         counts = self._counts
@@ -62,7 +63,11 @@ class Companion:
                     )
                 )
         if not lost:
-            return Beside(False, counts.fits[level][domain], counts.groups[level][domain])
+            return Beside(
+                is_possible=False,
+                fits=counts.fits[level][domain],
+                groups=counts.groups[level][domain],
+            )
         fits = grouping.usable(level, counts.raw[level][domain] - min(part for part, _ in lost))
         if level < grouping.level:
             groups = 0
@@ -70,4 +75,4 @@ class Companion:
             groups = fits // grouping.size
         else:
             groups = counts.groups[level][domain] - min(part for _, part in lost)
-        return Beside(True, fits, groups)
+        return Beside(is_possible=True, fits=fits, groups=groups)

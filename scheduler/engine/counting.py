@@ -81,17 +81,17 @@ class GpuOrder:
         self._free = free
         self._allowed = allowed
         self.buckets = Buckets(len(free.nodes))
-        self._seen = -1
+        self.seen = -1
 
     def refresh(self) -> None:
         """Take in what has changed since the last call."""
         free = self._free
         log = free.log
-        start = self._seen - free.log_start
+        start = self.seen - free.log_start
         if start != len(log):
             is_far_behind = start < 0 or len(log) - start > len(free.nodes)
             self._update(range(len(free.nodes)) if is_far_behind else log[start:])
-            self._seen = free.log_start + len(log)
+            self.seen = free.log_start + len(log)
 
     def tightest(self, gpus: int) -> int:
         """The node with the fewest free GPUs that are enough; -1 if there is none."""
@@ -134,19 +134,18 @@ class FitCounts:
         """Per level and domain: slices that fit; 0 below the level of the slices."""
         self.raw = self.fits if not grouping.caps else _copied(self.fits)
         """Per level and domain: workers that fit, before the caps."""
-        self.short: dict[str, int] = {}
-        """Allowed nodes on which not one worker fits, by the resource that is shortest."""
+        self._short: dict[str, int] = {}
         self._short_of = [""] * len(free.nodes)
         self._homes = free.tree.homes
         self._dirty: list[set[int]] = [set() for _ in self.fits]
         self._orders = [self._order(level) for level in range(len(self.fits))]
-        self._seen = -1
+        self.seen = -1
         self._seen_uplinks = -1
 
     def refresh(self) -> None:
         """Take in what has changed since the last call."""
         free = self.free
-        start = self._seen - free.log_start
+        start = self.seen - free.log_start
         if start < 0 or len(free.log) - start > len(free.nodes):
             self._update(range(len(free.nodes)))
         elif start < len(free.log):
@@ -158,7 +157,7 @@ class FitCounts:
         else:
             for level, domain in free.uplink_log[start:]:
                 self._dirty[level].add(domain)
-        self._seen = free.log_start + len(free.log)
+        self.seen = free.log_start + len(free.log)
         self._seen_uplinks = free.uplink_log_start + len(free.uplink_log)
         self._file_dirty()
 
@@ -170,11 +169,11 @@ class FitCounts:
         order = self._orders[level]
         if order is not None:
             return order.find(self._key(level, groups))
-        counts, fits, uplinks = self.groups[level], self.fits[level], self.free.uplinks[level]
+        fits, uplinks, size = self.fits[level], self.free.uplinks[level], self.grouping.size
         return min(
-            (number for number in self.known(level) if counts[number] >= groups),
+            (number for number in self.known(level) if self.units(level, number, size) >= groups),
             key=lambda number: (
-                counts[number],
+                self.units(level, number, size),
                 fits[number],
                 self.left_over(number) if level == 0 else 0,
                 min(GANGS_MAX, uplinks[number]),
@@ -185,15 +184,19 @@ class FitCounts:
 
     def most(self, level: int) -> int:
         """The most groups that fit in one known domain of `level`."""
-        counts = self.groups[level]
-        return max((counts[number] for number in self.known(level)), default=0)
+        size = self.grouping.size
+        return max((self.units(level, number, size) for number in self.known(level)), default=0)
+
+    def units(self, level: int, domain: int, unit: int) -> int:
+        """How many units a domain holds: slices at and above their level, else `unit` workers."""
+        if level >= self.grouping.level:
+            return self.groups[level][domain]
+        return self.fits[level][domain] // unit
 
     def known(self, level: int) -> Iterator[int]:
         """Numbers of the domains of `level` that can be promised."""
         return (
-            number
-            for number, domain in enumerate(self.free.tree.domains[level])
-            if domain.is_known
+            number for number, domain in enumerate(self.free.tree.domains[level]) if domain.is_known
         )
 
     def fit_beside(self, node: int, other: Need) -> int:
@@ -202,10 +205,17 @@ class FitCounts:
         return max(
             0,
             min(
-                (have - taken.get(name, 0)) // amount
-                for have, amount, name in self._amounts(node)
+                (have - taken.get(name, 0)) // amount for have, amount, name in self._amounts(node)
             ),
         )
+
+    def nodes_short(self) -> dict[str, int]:
+        """Allowed nodes on which not one worker fits, by the resource that is shortest."""
+        return self._short
+
+    def short_on(self, node: int) -> str:
+        """The resource that is shortest on an allowed node; empty if a worker fits."""
+        return self._short_of[node]
 
     def left_over(self, node: int) -> int:
         """Free GPUs that stay on a node when it is filled with workers of this kind."""
@@ -245,9 +255,9 @@ class FitCounts:
         if resource != before:
             self._short_of[node] = resource
             if before:
-                self.short[before] -= 1
+                self._short[before] -= 1
             if resource:
-                self.short[resource] = self.short.get(resource, 0) + 1
+                self._short[resource] = self._short.get(resource, 0) + 1
 
     def _set(self, node: int, fit: int) -> None:
         """Another number of workers fits on a node: carry it up, level by level."""
@@ -307,6 +317,14 @@ class FitCounts:
 
 class GpuCounts(FitCounts):
     """The same where only GPUs bind and workers may go anywhere: the common case, made short."""
+
+    def nodes_short(self) -> dict[str, int]:
+        """Allowed nodes on which not one worker fits."""
+        return {"gpus": sum(self.allowed) - sum(map(bool, self.fits[0]))}
+
+    def short_on(self, node: int) -> str:
+        """`gpus` if no worker fits on the node."""
+        return "" if self.fits[0][node] else "gpus"
 
     def _order(self, level: int) -> Buckets | None:
         # Nodes are found through the GpuOrder that all such needs share.

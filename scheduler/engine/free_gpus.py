@@ -1,12 +1,12 @@
 """The scratch pad of decisions: what is free, with counts that many requests share."""
 
-from collections import OrderedDict
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from scheduler.domain.gang import NodeFilter, RoleRequest
+from scheduler.domain.gang import NodeFilter
 from scheduler.domain.ids import GpuModel, PoolName
-from scheduler.domain.resources import NOTHING
+from scheduler.domain.resources import NOTHING, plus
 from scheduler.domain.topology import Node, TopologyTree
 from scheduler.engine.counting import PLAIN, FitCounts, GpuCounts, GpuOrder, Grouping, Need
 from scheduler.engine.free_nodes import FreeNodes
@@ -45,17 +45,25 @@ class FreeGpus(FreeNodes):
     def __init__(self, tree: TopologyTree, nodes: Iterable[Node]) -> None:
         super().__init__(tree, nodes)
         self._allowed: dict[Eligible, tuple[bool, ...]] = {}
+        self._unfit: dict[Eligible, Counter[str]] = {}
         self._orders: dict[Eligible, GpuOrder] = {}
-        self._counts: OrderedDict[tuple[Eligible, Need, Grouping, bool], FitCounts] = OrderedDict()
+        self._counts: dict[tuple[Eligible, Need, Grouping, bool], FitCounts] = {}
         self._empty: FreeGpus | None = None
 
     def allowed(self, eligible: Eligible) -> tuple[bool, ...]:
         """Per node: whether workers may use it."""
         found = self._allowed.get(eligible)
         if found is None:
-            found = tuple(not eligible.unfit(node) for node in self.nodes)
+            reasons = [eligible.unfit(node) for node in self.nodes]
+            found = tuple(not reason for reason in reasons)
             self._allowed[eligible] = found
+            self._unfit[eligible] = Counter(reason for reason in reasons if reason)
         return found
+
+    def unfit(self, eligible: Eligible) -> Mapping[str, int]:
+        """How many nodes may not be used, by reason."""
+        self.allowed(eligible)
+        return self._unfit[eligible]
 
     def order(self, eligible: Eligible) -> GpuOrder:
         """Nodes by free GPUs, up to date."""
@@ -74,11 +82,9 @@ class FreeGpus(FreeNodes):
         if found is None:
             kind = GpuCounts if only_gpus else FitCounts
             found = kind(self, need, self.allowed(eligible), grouping)
+            if len(self._counts) >= _COUNTS_KEPT:
+                del self._counts[min(self._counts, key=lambda old: self._counts[old].seen)]
             self._counts[key] = found
-            if len(self._counts) > _COUNTS_KEPT:
-                self._counts.popitem(last=False)
-        else:
-            self._counts.move_to_end(key)
         found.refresh()
         return found
 
@@ -91,3 +97,17 @@ class FreeGpus(FreeNodes):
         if self._empty is None:
             self._empty = FreeGpus(self.tree, (_in_order(node) for node in self.nodes))
         return self._empty
+
+
+def _in_order(node: Node) -> Node:
+    """The node with nobody on it, us and others, and fit for use."""
+    return replace(
+        node,
+        gpus=node.gpus + node.gpus_foreign,
+        gpus_foreign=0,
+        resources=plus(node.resources, node.resources_foreign),
+        resources_foreign=NOTHING,
+        is_ready=True,
+        is_cordoned=False,
+        taints=(),
+    )

@@ -43,8 +43,7 @@ class FreeNodes:
         self.gpus_max = max((node.gpus for node in self.nodes), default=0)
         self.gpus = [node.gpus for node in self.nodes]
         self.seats = [
-            SEATS_UNLIMITED if node.workers_max is None else node.workers_max
-            for node in self.nodes
+            SEATS_UNLIMITED if node.workers_max is None else node.workers_max for node in self.nodes
         ]
         self.cpu_milli = [node.resources.cpu_milli for node in self.nodes]
         self.memory_bytes = [node.resources.memory_bytes for node in self.nodes]

@@ -24,6 +24,7 @@ from scheduler.domain.placement import (
     Blocked,
     ClusterUnreachable,
     HeldForLargeGang,
+    LevelMissing,
     NeverFits,
     PoolMissing,
     TooFewGpus,
@@ -87,6 +88,10 @@ EXAMPLES: list[tuple[Blocked, str]] = [
         "rack r7 would fit and is kept free for llama, a large gang that has waited long",
     ),
     (PoolMissing(pool=PoolName("h100")), "no node belongs to pool h100"),
+    (
+        LevelMissing(level=LevelName("spine"), levels=(LevelName("node"), LevelName("cluster"))),
+        "this cluster has no level spine; its levels are node, cluster",
+    ),
     (
         ClusterUnreachable(since=at(1)),
         "the cluster has not answered since 1970-01-01 00:00:01 UTC; what runs goes on, "
