@@ -10,6 +10,7 @@ from scheduler.domain.placement import (
     BackingOff,
     BehindHead,
     Blocked,
+    LevelMissing,
     NeverFits,
     Placement,
     PoolMissing,
@@ -22,7 +23,7 @@ from scheduler.engine.placing import place_gang
 from scheduler.policies.interface import Offer, Policy, PolicyMaker
 from scheduler.policies.registry import policy_named
 
-HOPELESS = (NeverFits, PoolMissing)
+HOPELESS = (NeverFits, PoolMissing, LevelMissing)
 """A job that waiting can not help does not hold up those behind it."""
 
 
@@ -61,8 +62,7 @@ def free_gpus(snapshot: Snapshot) -> FreeGpus:
     tree = snapshot.tree or topology_tree(snapshot.levels, snapshot.nodes)
     free = FreeGpus(tree, snapshot.nodes)
     for gang in snapshot.holding:
-        for held in gang.reservations:
-            free.take_worker(held.node, held.gpus, held.resources)
+        free.hold(gang.reservations)
     return free
 
 

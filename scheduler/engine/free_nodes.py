@@ -3,13 +3,14 @@
 Who keeps counts of his own reads the log of changed nodes from where he stopped last time.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
 from scheduler.domain.gang import GangRequest
 from scheduler.domain.ids import GpuModel, NodeName
 from scheduler.domain.placement import Placement
+from scheduler.domain.reservation import Reservation
 from scheduler.domain.resources import NOTHING, Resources
 from scheduler.domain.topology import Node, TopologyTree
 
@@ -104,6 +105,14 @@ class FreeNodes:
         if index is not None:
             self.change(index, gpus, 1, resources)
 
+    def hold(self, reservations: Sequence[Reservation]) -> None:
+        """One gang holds what is reserved for it."""
+        self._hold(reservations, -1)
+
+    def let_go(self, reservations: Sequence[Reservation]) -> None:
+        """The opposite of `hold`, of the same reservations."""
+        self._hold(reservations, 1)
+
     @contextmanager
     def trial(self) -> Iterator[None]:
         """Whatever changes inside is put back after; trials may be nested."""
@@ -162,17 +171,32 @@ class FreeNodes:
                 workers = sign * assignment.workers
                 self.change(index, workers * role.gpus, workers, role.resources)
         if placement.tier:
-            self._cross_all(placement, -sign)
+            known = [index_of[a.node] for a in placement.assignments if a.node in index_of]
+            self._cross_all(known, -sign)
         if len(self.log) > self._log_max:
             self._forget_log()
 
-    def _cross_all(self, placement: Placement, by: int) -> None:
-        """The gang begins (1) or ceases (-1) to send over the uplinks inside its tier."""
+    def _hold(self, reservations: Sequence[Reservation], sign: int) -> None:
         index_of = self.tree.index_of
-        indices = [index_of[a.node] for a in placement.assignments if a.node in index_of]
-        for level in range(placement.tier):
-            domain_of = self.tree.domain_of[level]
-            for domain in {domain_of[index] for index in indices}:
+        indices: set[int] = set()
+        for held in reservations:
+            index = index_of.get(held.node)
+            if index is not None:
+                indices.add(index)
+                self.change(index, sign * held.gpus, sign, held.resources)
+        if len(indices) > 1:
+            self._cross_all(indices, -sign)
+        if len(self.log) > self._log_max:
+            self._forget_log()
+
+    def _cross_all(self, indices: Collection[int], by: int) -> None:
+        """A gang on these nodes begins (1) or ceases (-1) to send over the uplinks between them."""
+        for domain_of, domains in zip(self.tree.domain_of, self.tree.domains, strict=True):
+            crossed = {domain_of[index] for index in indices}
+            if len(crossed) <= 1:
+                return
+            level = domains[0].level
+            for domain in crossed:
                 self._cross(level, domain, by)
 
     def _cross(self, level: int, domain: int, by: int) -> None:

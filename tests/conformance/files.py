@@ -35,6 +35,8 @@ def judge_file(path: Path) -> Judged:
         is_kai = all("actions" in case and "jobs" in case for case in cases)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UnreadableFileError(f"{path}: {error}") from error
+    judge: Callable[[Json], Verdict]
+    compares: tuple[Compare, ...]
     if is_kueue:
         judge, compares = kueue.judge, kueue.COMPARES
     elif is_kai:
