@@ -59,19 +59,12 @@ class GangRequest:
     """The whole gang must lie in one domain of this level or a closer one."""
     excluded: frozenset[NodeName] = frozenset()
     """Nodes this gang must not use."""
-    preferences: Mapping[NodeName, int] = field(default_factory=dict)
+    preferences: Mapping[NodeName, int] = field(default_factory=dict, hash=False)
     """Weight of nodes that the gang would rather use; it goes before the tightest fit."""
-    _hash: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
         assert self.roles
         assert len({role.name for role in self.roles}) == len(self.roles)
-        # Requests are looked up far more often than they are made.
-        facts = (self.roles, self.models, self.mixes_models, self.required, self.excluded)
-        object.__setattr__(self, "_hash", hash(facts))
-
-    def __hash__(self) -> int:
-        return self._hash
 
     @property
     def workers(self) -> int:
