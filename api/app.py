@@ -1,6 +1,7 @@
 """create_app(deps): the FastAPI application; no import-time side effects."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -42,6 +43,7 @@ def create_app(deps: ApiDependencies) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        lifespan=_lifespan,
     )
     services = Services(deps)
     app.state.services = services
@@ -51,3 +53,16 @@ def create_app(deps: ApiDependencies) -> FastAPI:
         app.include_router(module.router)
     app.add_middleware(Gate, services=services)
     return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """A server that waits for open answers before it stops must call `close_streams` itself."""
+    yield
+    close_streams(app)
+
+
+def close_streams(app: FastAPI) -> None:
+    """End every open stream and refuse new ones; call it when the server is told to stop."""
+    services: Services = app.state.services
+    services.close_streams()

@@ -12,6 +12,8 @@ from api.callers import Caller, Callers
 from api.errors import RequestError, too_many_requests
 from api.limits import ApiLimits, RateLimiter
 from api.paging import PageSigner
+from api.streams.broadcaster import Broadcaster
+from api.streams.responses import StreamPermits
 from scheduler.domain.instants import Instant
 from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.account_store import AccountStore
@@ -78,10 +80,19 @@ class Services:
             per_second=given.limits.requests_per_second, burst=given.limits.requests_burst
         )
         self.pages = PageSigner(given.secret)
+        self.permits = StreamPermits(
+            total_max=given.limits.streams_max, per_token=given.limits.streams_per_token
+        )
+        self.broadcaster = Broadcaster(given.store)
         self.attempt_tokens = AttemptTokens(given.secret)
         self._attempt_limiter = RateLimiter(
             per_second=given.limits.reports_per_second, burst=given.limits.reports_burst
         )
+
+    def close_streams(self) -> None:
+        """End every open stream and refuse new ones: the server is about to stop."""
+        self.permits.close()
+        self.broadcaster.close()
 
     def throttle_attempt(self, attempt: AttemptKey, now: Instant) -> None:
         """Raises RequestError if the attempt reports too often."""

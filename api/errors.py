@@ -80,8 +80,20 @@ def problem_response(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """The answer that says what went wrong."""
+    problem = problem_of(request, reason, detail, entries=entries)
+    extra = dict(headers or {})
+    if problem.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        extra.setdefault("Retry-After", str(RETRY_AFTER_S))
+    body = problem.model_dump_json(by_alias=True, exclude_none=True)
+    return Response(body, status_code=problem.status, media_type=PROBLEM_TYPE, headers=extra)
+
+
+def problem_of(
+    request: Request, reason: str, detail: str, *, entries: tuple[ProblemEntry, ...] = ()
+) -> Problem:
+    """What went wrong with `request`, as a body."""
     meaning = REASONS[reason]
-    problem = Problem(
+    return Problem(
         type=TYPE_PREFIX + reason,
         title=meaning.title,
         status=meaning.status,
@@ -92,11 +104,6 @@ def problem_response(
         errors=list(entries),
         request_id=request_id(request),
     )
-    extra = dict(headers or {})
-    if meaning.status == HTTPStatus.SERVICE_UNAVAILABLE:
-        extra.setdefault("Retry-After", str(RETRY_AFTER_S))
-    body = problem.model_dump_json(by_alias=True, exclude_none=True)
-    return Response(body, status_code=meaning.status, media_type=PROBLEM_TYPE, headers=extra)
 
 
 def request_id(request: Request) -> str:

@@ -263,6 +263,13 @@ _REASONS = (
         "Close some, or repeat after the time in Retry-After.",
     ),
     Reason(
+        "WatchTooSlow",
+        429,
+        "The client takes too little",
+        "More has happened than the client has read, so the watch was ended.",
+        "Watch again from the last version.",
+    ),
+    Reason(
         "InternalError",
         500,
         "A bug of ours",

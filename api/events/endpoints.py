@@ -4,14 +4,17 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query
+from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dependencies import CallerOf, Services, ServicesOf
 from api.events.mapping import to_event
 from api.events.schemas import EventList
+from api.events.watching import EventFilter, watch_events
 from api.jobs.finding import NamePath, ProjectPath, find_job
 from api.lists import ListMetadata
 from api.replies import model_response
+from api.streams.responses import WATCH_RESPONSES
 from scheduler.domain.event import Event
 from scheduler.domain.ids import JobId, ProjectName, Sequence
 from scheduler.ports.job_store import EventQuery
@@ -26,13 +29,23 @@ class EventParameters:
     type: Annotated[Literal["Normal", "Warning"] | None, Query()] = None
     limit: Annotated[int | None, Query(ge=1, le=1_000_000)] = None
     continue_: Annotated[str, Query(alias="continue", max_length=1024)] = ""
+    watch: Annotated[bool, Query()] = False
+    resource_version: Annotated[str, Query(alias="resourceVersion", max_length=100)] = ""
 
 
-@router.get("/events", operation_id="listEvents", response_model=EventList)
+@router.get(
+    "/events", operation_id="listEvents", response_model=EventList, responses=WATCH_RESPONSES
+)
 def list_events(
-    services: ServicesOf, caller: CallerOf, parameters: Annotated[EventParameters, Depends()]
+    request: Request,
+    services: ServicesOf,
+    caller: CallerOf,
+    parameters: Annotated[EventParameters, Depends()],
 ) -> Response:
     """Events of every project the caller may see; an admin also sees those of no project."""
+    if parameters.watch:
+        chosen = EventFilter(projects=caller.visible_projects, kind=parameters.type)
+        return watch_events(services, request, caller, chosen, parameters.resource_version)
     events = _list(services, parameters, projects=caller.visible_projects, job_id=None)
     return model_response(events)
 
@@ -41,17 +54,22 @@ def list_events(
     "/projects/{project}/jobs/{name}/events",
     operation_id="listJobEvents",
     response_model=EventList,
+    responses=WATCH_RESPONSES,
 )
 def list_job_events(
     *,
     project: ProjectPath,
     name: NamePath,
+    request: Request,
     services: ServicesOf,
     caller: CallerOf,
     parameters: Annotated[EventParameters, Depends()],
 ) -> Response:
     """Events of one job, oldest first."""
     job = find_job(services, caller, project, name)
+    if parameters.watch:
+        chosen = EventFilter(projects=None, job_id=job.id, kind=parameters.type)
+        return watch_events(services, request, caller, chosen, parameters.resource_version)
     return model_response(_list(services, parameters, projects=None, job_id=job.id))
 
 

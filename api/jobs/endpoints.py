@@ -25,7 +25,9 @@ from api.jobs.schemas import (
     JobObject,
     WhyView,
 )
+from api.jobs.watching import watch_jobs
 from api.replies import job_response, model_response
+from api.streams.responses import WATCH_RESPONSES
 from scheduler.control import commands
 from scheduler.domain.ids import ProjectName
 
@@ -91,24 +93,38 @@ def apply_job(
     return applying.apply(submission, name)
 
 
-@router.get("/projects/{project}/jobs", operation_id="listJobs", response_model=JobList)
+@router.get(
+    "/projects/{project}/jobs",
+    operation_id="listJobs",
+    response_model=JobList,
+    responses=WATCH_RESPONSES,
+)
 def list_project_jobs(
+    *,
     project: ProjectPath,
+    request: Request,
     services: ServicesOf,
     caller: CallerOf,
     parameters: Annotated[ListParameters, Depends()],
 ) -> Response:
-    """Jobs of a project, oldest submission first."""
+    """Jobs of a project, oldest submission first; with `watch=true` every change of them."""
     filters = read_filters(parameters, caller, ProjectName(project))
+    if parameters.watch:
+        return watch_jobs(services, request, caller, filters, parameters.resource_version)
     return model_response(list_jobs(services, parameters, filters))
 
 
-@router.get("/jobs", operation_id="listAllJobs", response_model=JobList)
+@router.get("/jobs", operation_id="listAllJobs", response_model=JobList, responses=WATCH_RESPONSES)
 def list_all_jobs(
-    services: ServicesOf, caller: CallerOf, parameters: Annotated[ListParameters, Depends()]
+    request: Request,
+    services: ServicesOf,
+    caller: CallerOf,
+    parameters: Annotated[ListParameters, Depends()],
 ) -> Response:
-    """Jobs of every project the caller may see."""
+    """Jobs of every project the caller may see; with `watch=true` every change of them."""
     filters = read_filters(parameters, caller, None)
+    if parameters.watch:
+        return watch_jobs(services, request, caller, filters, parameters.resource_version)
     return model_response(list_jobs(services, parameters, filters))
 
 

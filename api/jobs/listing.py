@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, get_args
 
 from fastapi import Query
@@ -44,6 +44,14 @@ class JobFilters:
             and all(job.spec.labels.get(key) == value for key, value in self.labels)
         )
 
+    def matches_but_for_phase(self, job: Job) -> bool:
+        """Whether only its phase keeps the job out of the list."""
+        return bool(self.phases) and replace(self, phases=()).matches(job)
+
+    def may_match(self, project: ProjectName, name: JobName) -> bool:
+        """Whether a job that is gone may have belonged to the list."""
+        return (self.projects is None or project in self.projects) and self.name in (None, name)
+
     @property
     def fingerprint(self) -> str:
         """Equal for equal filters; binds a continue token to its list."""
@@ -60,6 +68,8 @@ class ListParameters:
     phase: Annotated[str, Query(max_length=256)] = ""
     limit: Annotated[int | None, Query(ge=1, le=1_000_000)] = None
     continue_: Annotated[str, Query(alias="continue", max_length=1024)] = ""
+    watch: Annotated[bool, Query()] = False
+    resource_version: Annotated[str, Query(alias="resourceVersion", max_length=100)] = ""
 
 
 def read_filters(

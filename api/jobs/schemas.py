@@ -6,6 +6,7 @@ from pydantic import Field
 
 from api.job_files.schemas import API_VERSION, JobRequest
 from api.lists import ListMetadata, ObjectMetadata
+from api.problems import Problem
 from api.wire import Reply, Wire
 
 PhaseName = Literal[
@@ -194,5 +195,12 @@ class WatchEvent(Reply):
     """One line of a watch."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
-    object: JobObject | None = None
     resource_version: str
+    """Watch again from here to miss nothing."""
+    uid: str | None = None
+    project: str | None = None
+    name: str | None = None
+    object: JobObject | None = None
+    """The job as it is now; absent when it was deleted."""
+    problem: Problem | None = None
+    """With ERROR: why the watch ends."""

@@ -1,0 +1,1 @@
+"""Output of workers: read and followed."""
