@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -17,9 +17,12 @@ from api.documents.document import MalformedError
 from api.events import endpoints as events
 from api.gate import Gate
 from api.jobs import endpoints as jobs
+from api.logs import endpoints as logs
 from api.nodes import endpoints as nodes
+from api.parameters import refuse_unknown_parameters
 from api.projects import endpoints as projects
 from api.queues import endpoints as queues
+from api.reference import endpoints as reference
 from api.tokens import endpoints as tokens
 from scheduler.domain.errors import SchedulerError
 
@@ -32,7 +35,7 @@ _HANDLERS: dict[type[Exception], Handler] = {
     HTTPException: errors.on_http_error,
     RequestValidationError: errors.on_invalid_parameters,
 }
-_ROUTES = (health, jobs, attempts, events, nodes, queues, projects, tokens, audit)
+_ROUTES = (health, jobs, logs, attempts, events, nodes, queues, projects, tokens, audit, reference)
 
 
 def create_app(deps: ApiDependencies) -> FastAPI:
@@ -44,6 +47,7 @@ def create_app(deps: ApiDependencies) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=_lifespan,
+        dependencies=[Depends(refuse_unknown_parameters)],
     )
     services = Services(deps)
     app.state.services = services

@@ -11,6 +11,7 @@ from api.attempt_tokens import AttemptTokens
 from api.callers import Caller, Callers
 from api.errors import RequestError, too_many_requests
 from api.limits import ApiLimits, RateLimiter
+from api.logs.following import LogPump
 from api.paging import PageSigner
 from api.streams.broadcaster import Broadcaster
 from api.streams.responses import StreamPermits
@@ -84,6 +85,7 @@ class Services:
             total_max=given.limits.streams_max, per_token=given.limits.streams_per_token
         )
         self.broadcaster = Broadcaster(given.store)
+        self.log_pump = None if given.logs is None else LogPump(given.store, given.logs)
         self.attempt_tokens = AttemptTokens(given.secret)
         self._attempt_limiter = RateLimiter(
             per_second=given.limits.reports_per_second, burst=given.limits.reports_burst
@@ -93,6 +95,8 @@ class Services:
         """End every open stream and refuse new ones: the server is about to stop."""
         self.permits.close()
         self.broadcaster.close()
+        if self.log_pump is not None:
+            self.log_pump.close()
 
     def throttle_attempt(self, attempt: AttemptKey, now: Instant) -> None:
         """Raises RequestError if the attempt reports too often."""

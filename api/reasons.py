@@ -326,6 +326,13 @@ _REASONS = (
         "Wait, or look into the server's log.",
     ),
     Reason(
+        "LogsUnavailable",
+        503,
+        "No logs here",
+        "This server has no access to the output of workers.",
+        "Ask the server that runs the scheduler.",
+    ),
+    Reason(
         "StreamsUnavailable",
         503,
         "The server is shutting down",
