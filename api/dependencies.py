@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from api.attempt_tokens import AttemptTokens
 from api.callers import Caller, Callers
+from api.cluster_facts import ClusterFacts
 from api.errors import RequestError, too_many_requests
 from api.limits import ApiLimits, RateLimiter
 from api.logs.following import LogPump
@@ -81,6 +82,7 @@ class Services:
             per_second=given.limits.requests_per_second, burst=given.limits.requests_burst
         )
         self.pages = PageSigner(given.secret)
+        self.cluster = ClusterFacts(given.store, given.clock)
         self.permits = StreamPermits(
             total_max=given.limits.streams_max, per_token=given.limits.streams_per_token
         )

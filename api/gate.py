@@ -23,8 +23,10 @@ from api.errors import (
     on_scheduler_error,
     too_many_requests,
 )
+from api.replies import audit_row
 from scheduler.domain.errors import SchedulerError
 from scheduler.domain.instants import elapsed, in_seconds
+from scheduler.ports.unit import Unit
 
 PUBLIC_PATHS = frozenset({"/livez", "/readyz", "/version"})
 PUBLIC_PREFIXES = ("/errors/",)
@@ -37,6 +39,10 @@ _SECURITY_HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
 _REQUEST_ID_LENGTH = 12
+_TARGET_LENGTH_MAX = 200
+_CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_AUDITED_REFUSALS = frozenset(range(400, 500)) - {429}
+"""Not 429: who asks too often shall not make us write each time."""
 
 _log = structlog.get_logger("dally.api")
 
@@ -66,6 +72,8 @@ class Gate:
             await passage.fail(error, receive)
         finally:
             passage.record()
+        if passage.is_refused_change:
+            await to_thread.run_sync(passage.audit)
 
     async def _admit(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
@@ -134,6 +142,33 @@ class _Passage:
             raise error
         await response(self._scope, receive, self.send)
 
+    @property
+    def is_refused_change(self) -> bool:
+        """Whether a known caller asked for a change and did not get it."""
+        return (
+            self._scope["method"] in _CHANGING
+            and "caller" in self._scope["state"]
+            and self._status in _AUDITED_REFUSALS
+            and b"dryRun" not in self._scope["query_string"]
+        )
+
+    def audit(self) -> None:
+        """Leave a row about a refused change; a change that is made leaves its own."""
+        caller: Caller = self._scope["state"]["caller"]
+        path: str = self._scope["path"]
+        row = audit_row(
+            Request(self._scope),
+            caller,
+            verb=_verb(self._scope["method"], path),
+            target=path.removeprefix("/api/v1/")[:_TARGET_LENGTH_MAX],
+            at=self._services.clock.now(),
+            outcome=self._status,
+        )
+        try:
+            self._services.store.write(Unit(changes=(row,)))
+        except SchedulerError as error:
+            _log.warning("audit_failed", request_id=self._id, error=str(error))
+
     def record(self) -> None:
         """Tell the metrics."""
         route = self._scope.get("route")
@@ -144,6 +179,14 @@ class _Passage:
             status=self._status,
             seconds=seconds,
         )
+
+
+def _verb(method: str, path: str) -> str:
+    """What was ordered: the last word of the path where it is one of ours, else the method's."""
+    last = path.rsplit("/", 1)[-1]
+    if method == "POST" and last in ("cancel", "hold", "release"):
+        return last
+    return {"POST": "create", "PUT": "apply", "DELETE": "delete"}.get(method, method.lower())
 
 
 def _refuse_large(headers: Headers) -> None:

@@ -20,6 +20,7 @@ from api.replies import audit_row, job_response
 from scheduler.control import commands
 from scheduler.control.commands import Requester
 from scheduler.domain.errors import ConflictError, IdempotencyMismatchError, NotFoundError
+from scheduler.domain.explain import explain
 from scheduler.domain.ids import JobId, JobName, ProjectName
 from scheduler.domain.job import Job
 from scheduler.domain.queue import Project
@@ -82,6 +83,9 @@ def checked_job(submission: Submission, document: Document) -> tuple[Job, str]:
     project = _project(services, submission.project)
     file = read_job_file(document, _surroundings(services, project))
     spec = to_spec(file.spec, labels=dict(file.metadata.labels), default_queue=project.queues[0])
+    refused = services.cluster.now().refusal(spec)
+    if refused is not None:
+        raise RequestError("NeverFits", explain(refused))
     job = commands.new_job(
         JobId(services.given.new_id()),
         project.name,
@@ -105,14 +109,14 @@ def _project(services: Services, name: ProjectName) -> Project:
 
 
 def _surroundings(services: Services, project: Project) -> Surroundings:
-    levels, nodes = services.store.topology()
+    cluster = services.cluster.now()
     return Surroundings(
         project=project.name,
         queues=project.queues,
         all_queues=tuple(queue.name for queue in services.store.queues()),
         priorities=services.given.priorities,
-        levels=tuple(level.name for level in levels) if nodes else None,
-        pools=tuple(sorted({node.pool for node in nodes})) if nodes else None,
+        levels=tuple(level.name for level in cluster.levels) if cluster.is_observed else None,
+        pools=tuple(sorted({node.pool for node in cluster.nodes})) or None,
     )
 
 

@@ -1,0 +1,50 @@
+"""Whether the empty cluster could hold a gang: asked at submission, lest a job waits in vain."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from scheduler.domain.gang import gang_request
+from scheduler.domain.job import JobSpec
+from scheduler.domain.placement import NeverFits, Placement, PoolMissing
+from scheduler.domain.topology import Level, Node, TopologyTree, topology_tree
+from scheduler.engine.free_gpus import FreeGpus
+from scheduler.engine.placing import place_gang
+
+
+class EmptyCluster:
+    """The cluster as it would be with nothing running and every node in order."""
+
+    def __init__(self, levels: Sequence[Level], nodes: Sequence[Node]) -> None:
+        self.levels = tuple(levels)
+        self.nodes = tuple(nodes)
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether there is a cluster to speak of."""
+        return bool(self.nodes)
+
+    def refusal(self, spec: JobSpec) -> NeverFits | PoolMissing | None:
+        """Why waiting can not help; None if it can, or while no cluster has been observed."""
+        if not self.is_observed:
+            return None
+        answer = place_gang(gang_request(spec), self._free)
+        if isinstance(answer, NeverFits | PoolMissing):
+            return answer
+        assert isinstance(answer, Placement), "an empty cluster has room or never will"
+        return None
+
+    @cached_property
+    def _free(self) -> FreeGpus:
+        return FreeGpus(self._tree, [_mended(node) for node in self.nodes])
+
+    @cached_property
+    def _tree(self) -> TopologyTree:
+        return topology_tree(self.levels, self.nodes)
+
+
+def _mended(node: Node) -> Node:
+    """A node with what may pass taken away: what others hold, taints, cordons."""
+    return replace(
+        node, gpus=node.gpus + node.gpus_foreign, is_ready=True, is_cordoned=False, taints=()
+    )
