@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
+from pydantic import JsonValue
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,6 +14,7 @@ from api import errors, health
 from api.attempts import endpoints as attempts
 from api.audit import endpoints as audit
 from api.dependencies import ApiDependencies, Services
+from api.description import described
 from api.documents.document import MalformedError
 from api.events import endpoints as events
 from api.gate import Gate
@@ -38,9 +40,19 @@ _HANDLERS: dict[type[Exception], Handler] = {
 _ROUTES = (health, jobs, logs, attempts, events, nodes, queues, projects, tokens, audit, reference)
 
 
+class Application(FastAPI):
+    """The API, which describes bodies and problems as they are."""
+
+    def openapi(self) -> dict[str, JsonValue]:
+        """The OpenAPI description, made once."""
+        if self.openapi_schema is None:
+            self.openapi_schema = described(self)
+        return self.openapi_schema
+
+
 def create_app(deps: ApiDependencies) -> FastAPI:
     """The REST API over `deps`."""
-    app = FastAPI(
+    app = Application(
         title="Dally",
         version=deps.version,
         docs_url=None,

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from api.bodies import JsonBody
 from api.callers import bearer
 from api.dependencies import ServicesOf
+from api.description import body_of
 from api.errors import RequestError
 from api.jobs.schemas import ProgressReport
 from scheduler.domain.errors import InvalidTransitionError, NotFoundError
@@ -25,6 +26,7 @@ router = APIRouter(prefix="/api/v1", tags=["attempts"])
     operation_id="reportProgress",
     status_code=HTTPStatus.NO_CONTENT,
     response_class=Response,
+    openapi_extra=body_of(ProgressReport),
 )
 def report_progress(body: JsonBody, services: ServicesOf) -> Response:
     """Store a report of rank 0; the token says of which attempt."""

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from api.bodies import JobFileBody, JsonBody
 from api.dependencies import CallerOf, ServicesOf
+from api.description import body_of
 from api.errors import RequestError
 from api.job_files.schemas import JobFile
 from api.jobs import applying, submitting
@@ -41,6 +42,7 @@ DryRun = Annotated[Literal["All"] | None, Query(alias="dryRun")]
     operation_id="createJob",
     status_code=HTTPStatus.CREATED,
     response_model=JobObject,
+    openapi_extra=body_of(JobFile, is_yaml_too=True),
 )
 def create_job(
     *,
@@ -70,6 +72,7 @@ def create_job(
     operation_id="applyJob",
     response_model=JobObject,
     responses={201: {"model": JobObject, "description": "Created"}},
+    openapi_extra=body_of(JobFile, is_yaml_too=True),
 )
 def apply_job(
     *,
@@ -137,7 +140,10 @@ def get_job(
 
 
 @router.post(
-    "/projects/{project}/jobs/{name}/cancel", operation_id="cancelJob", response_model=JobObject
+    "/projects/{project}/jobs/{name}/cancel",
+    operation_id="cancelJob",
+    response_model=JobObject,
+    openapi_extra=body_of(CancelRequest, is_required=False),
 )
 def cancel_job(
     project: ProjectPath, name: NamePath, services: ServicesOf, caller: CallerOf, body: JsonBody
@@ -152,7 +158,10 @@ def cancel_job(
 
 
 @router.post(
-    "/projects/{project}/jobs/{name}/hold", operation_id="holdJob", response_model=JobObject
+    "/projects/{project}/jobs/{name}/hold",
+    operation_id="holdJob",
+    response_model=JobObject,
+    openapi_extra=body_of(HoldRequest, is_required=False),
 )
 def hold_job(
     project: ProjectPath, name: NamePath, services: ServicesOf, caller: CallerOf, body: JsonBody
@@ -167,7 +176,10 @@ def hold_job(
 
 
 @router.post(
-    "/projects/{project}/jobs/{name}/release", operation_id="releaseJob", response_model=JobObject
+    "/projects/{project}/jobs/{name}/release",
+    operation_id="releaseJob",
+    response_model=JobObject,
+    openapi_extra=body_of(HoldRequest, is_required=False),
 )
 def release_job(
     project: ProjectPath, name: NamePath, services: ServicesOf, caller: CallerOf, body: JsonBody

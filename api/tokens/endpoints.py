@@ -11,6 +11,7 @@ from starlette.responses import Response
 from api.bodies import JsonBody
 from api.callers import new_secret, secret_hash
 from api.dependencies import AdminOf, CallerOf, Services, ServicesOf
+from api.description import body_of
 from api.replies import audit_row, model_response
 from api.times import render_instant, render_optional
 from api.tokens.schemas import CallerView, NewTokenView, TokenList, TokenRequest, TokenView
@@ -40,6 +41,7 @@ def list_tokens(services: ServicesOf, _admin: AdminOf) -> TokenList:
     operation_id="createToken",
     status_code=HTTPStatus.CREATED,
     response_model=NewTokenView,
+    openapi_extra=body_of(TokenRequest),
 )
 def create_token(services: ServicesOf, admin: AdminOf, body: JsonBody) -> Response:
     """Make a token. Its secret is in this answer and nowhere else. Admins only."""
