@@ -33,6 +33,7 @@ REASON_BY_ERROR: Mapping[type[SchedulerError], str] = {
     errors.IdempotencyMismatchError: "IdempotencyKeyReused",
     errors.AlreadyServingError: "AlreadyServing",
     errors.StoreUnavailableError: "StoreUnavailable",
+    errors.WrongSchemaError: "WrongSchema",
     errors.UnreadableRowError: "UnreadableRow",
     errors.ClusterUnavailableError: "ClusterUnavailable",
     errors.BrokenPlanError: "BrokenPlan",

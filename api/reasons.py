@@ -284,6 +284,13 @@ _REASONS = (
         "Report it with the request id.",
     ),
     Reason(
+        "WrongSchema",
+        503,
+        "The database has another schema than the server works with",
+        "A migration has not run, or a newer version has migrated the database.",
+        "Run `dallyd migrate`, or use the version that has migrated it.",
+    ),
+    Reason(
         "UnreadableRow",
         500,
         "The stored object can not be read",

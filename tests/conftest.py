@@ -1,9 +1,11 @@
-"""What every test may ask for: the recorded data, if it is there."""
+"""What every test may ask for: the recorded data if it is there, and databases."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.databases import Databases
 from tests.not_run import not_run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -18,6 +20,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="DIR",
         help="recorded data that some tests read (default: shared/data beside the checkout)",
     )
+    parser.addoption(
+        "--postgres-url",
+        metavar="URL",
+        help="a PostgreSQL server in which tests may make databases (default: one is started)",
+    )
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +34,13 @@ def data_dir(pytestconfig: pytest.Config) -> Path:
     if not folder.is_dir():
         not_run(f"no recorded data at {folder}; give its folder with --data")
     return folder
+
+
+@pytest.fixture(scope="session")
+def databases(
+    pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Databases]:
+    """Makes migrated, otherwise empty databases."""
+    given: str | None = pytestconfig.getoption("--postgres-url")
+    with Databases(tmp_path_factory.mktemp("databases"), postgres_url=given) as made:
+        yield made

@@ -12,6 +12,7 @@
   + IdempotencyMismatchError   an idempotency key came back with another body
   + AlreadyServingError        another server holds the data folder or the leadership
   + StoreUnavailableError      the database does not answer or refuses writes; try again
+  + WrongSchemaError           the database has another schema than this version works with
   + UnreadableRowError         a stored row is broken or newer than this version can read
   + ClusterUnavailableError    the cluster does not answer; the loop tries again
   + BrokenPlanError            a plan breaks a promise: a bug of ours
@@ -148,6 +149,18 @@ class StoreUnavailableError(SchedulerError):
     """The database does not answer or can not write; nothing was acknowledged."""
 
     code = "StoreUnavailable"
+
+
+class WrongSchemaError(SchedulerError):
+    """The database's schema is older than this version needs, or too new for it."""
+
+    code = "WrongSchema"
+
+    def __init__(self, *, found: str | None, needed: str, what_to_do: str) -> None:
+        super().__init__(f"the schema is at {found or 'nothing'}, not {needed}: {what_to_do}")
+        self.found = found
+        self.needed = needed
+        self.what_to_do = what_to_do
 
 
 class UnreadableRowError(SchedulerError):

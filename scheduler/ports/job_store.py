@@ -60,6 +60,10 @@ class LiveState:
     reservations: tuple[Reservation, ...]
     """All reservations of `jobs`."""
     deleted: tuple[JobId, ...] = ()
+    stuck: tuple[JobId, ...] = ()
+    """Jobs that can not be read by now: forget what was held of them, and leave them alone."""
+    held_by_stuck: tuple[Reservation, ...] = ()
+    """What all jobs hold that can not be read, also in a change set: those GPUs are not free."""
     is_whole: bool = False
     """A full read: forget what was held before. Also when `after` lies before the horizon."""
 

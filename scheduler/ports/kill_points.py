@@ -15,6 +15,10 @@ class KillPoint(StrEnum):
     SUBMIT_AFTER_WRITE = "submit.write.after"
     CANCEL_BEFORE_WRITE = "cancel.write.before"
     CANCEL_AFTER_WRITE = "cancel.write.after"
+    STORE_BEFORE_COMMIT = "store.commit.before"
+    """In the writer's thread: a batch of units lies in an open transaction."""
+    STORE_AFTER_COMMIT = "store.commit.after"
+    """In the writer's thread: the batch is on disk and nobody has been told."""
 
     LAUNCH_BEFORE_RESERVE = "launch.reserve.before"
     LAUNCH_AFTER_RESERVE = "launch.reserve.after"

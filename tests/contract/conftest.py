@@ -1,11 +1,14 @@
-"""What the contract suites share."""
+"""The ports in each of their forms."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from scheduler.adapters.sql.job_store import SqlStore, open_store
 from tests.contract.cluster_worlds import LocalWorld, MemoryWorld, World
+from tests.contract.stores import Store, a_store
+from tests.databases import Databases
 
 
 @pytest.fixture(params=["memory", "local"])
@@ -20,3 +23,24 @@ def _world(kind: str, folder: Path) -> World:
     if kind == "memory":
         return MemoryWorld()
     return LocalWorld(folder)
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, databases: Databases) -> Iterator[Store]:
+    """A new store behind the ports."""
+    with a_store(request.param, databases) as made:
+        yield made
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request: pytest.FixtureRequest, databases: Databases) -> Iterator[str]:
+    """A new migrated database."""
+    with databases.lent(request.param) as url:
+        yield url
+
+
+@pytest.fixture
+def sql_store(database_url: str) -> Iterator[SqlStore]:
+    """A new store in a database."""
+    with open_store(database_url) as made:
+        yield made

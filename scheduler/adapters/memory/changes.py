@@ -1,7 +1,7 @@
 """Each change of a unit, carried out on the tables of the memory store."""
 
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from heapq import nsmallest
 from typing import assert_never
 
 from scheduler.adapters.memory.tables import ReplyKey, Singles, Tables, Tombstone, UndoLog
@@ -117,8 +117,9 @@ def _insert_job(change: InsertJob, work: UnitInProgress) -> None:
         raise NotFoundError("queue", job.spec.queue)
     if (job.project, job.name) in tables.job_ids:
         raise NameTakenError("job", job.name)
-    if job.id in tables.jobs:
-        raise ConflictError("job", job.id, expected=0, found=tables.jobs[job.id].revision)
+    if job.id in tables.jobs or job.id in tables.tombstones:
+        same = tables.jobs.get(job.id)
+        raise ConflictError("job", job.id, expected=0, found=same.revision if same else None)
     work.undo.put(tables.jobs, job.id, job)
     work.undo.put(tables.sources, job.id, change.source)
     work.undo.put(tables.job_ids, (job.project, job.name), job.id)
@@ -146,6 +147,7 @@ def _delete_job(change: DeleteJob, work: UnitInProgress) -> None:
     if not job.phase.is_terminal or tables.reservations.get(job_id):
         raise InvalidTransitionError(job_id, job.phase, "Deleted")
     undo = work.undo
+    undo.on_undo(tables.restore_order)
     undo.drop(tables.jobs, job_id)
     undo.drop(tables.sources, job_id)
     undo.drop(tables.job_ids, (job.project, job.name))
@@ -292,19 +294,22 @@ def _change_answers(change: SaveAnswers | RecordCycle, work: UnitInProgress) -> 
 
 
 def _expire(change: Expire, work: UnitInProgress) -> None:
-    tables, undo = work.tables, work.undo
+    tables, undo, rows_max = work.tables, work.undo, change.rows_max
     horizon = tables.singles.horizon
-    old_events = (e for e in tables.events.items() if e[1].at < change.events_before)
-    for key, event in list(islice(old_events, change.rows_max)):
+    undo.on_undo(tables.restore_order)
+    old_events = [e for e in tables.events.values() if e.at < change.events_before]
+    for event in nsmallest(rows_max, old_events, key=lambda e: (e.at, e.sequence)):
         assert event.sequence is not None
         horizon = max(horizon, event.sequence)
-        undo.drop(tables.events, key)
-    old_tombstones = (t for t in tables.tombstones.items() if t[1].at < change.events_before)
-    for job_id, tombstone in list(islice(old_tombstones, change.rows_max)):
-        horizon = max(horizon, tombstone.sequence)
+        undo.drop(tables.events, event.fold_key)
+    old_tombstones = [
+        (t.at, i) for i, t in tables.tombstones.items() if t.at < change.events_before
+    ]
+    for _, job_id in nsmallest(rows_max, old_tombstones):
+        horizon = max(horizon, tables.tombstones[job_id].sequence)
         undo.drop(tables.tombstones, job_id)
-    old_replies = (r for r in tables.replies.items() if r[1].at < change.replies_before)
-    for reply_key, _ in list(islice(old_replies, change.rows_max)):
+    old_replies = [(r.at, key) for key, r in tables.replies.items() if r.at < change.replies_before]
+    for _, reply_key in nsmallest(rows_max, old_replies):
         undo.drop(tables.replies, reply_key)
     _expire_audit(change, work)
     work.set_singles(replace(tables.singles, horizon=horizon))
@@ -312,8 +317,8 @@ def _expire(change: Expire, work: UnitInProgress) -> None:
 
 def _expire_audit(change: Expire, work: UnitInProgress) -> None:
     audit = work.tables.audit
-    old = (place for place, row in enumerate(audit) if row.at < change.audit_before)
-    dropped = set(islice(old, change.rows_max))
+    old = [(row.at, place) for place, row in enumerate(audit) if row.at < change.audit_before]
+    dropped = {place for _, place in nsmallest(change.rows_max, old)}
     if dropped:
         former = audit.copy()
         audit[:] = [row for place, row in enumerate(former) if place not in dropped]

@@ -82,6 +82,18 @@ class Tables:
     singles: Singles = field(default_factory=Singles)
     lease: LeaseRow = NOBODY
 
+    def restore_order(self) -> None:
+        """Put what is kept by sequence back into that order: undoing a removal appends."""
+        _sort(self.changed, key=lambda item: item[1])
+        _sort(self.tombstones, key=lambda item: item[1].sequence)
+        _sort(self.events, key=lambda item: item[1].sequence or 0)
+
+
+def _sort(table: dict[K, V], *, key: Callable[[tuple[K, V]], int]) -> None:
+    ordered = sorted(table.items(), key=key)
+    table.clear()
+    table.update(ordered)
+
 
 class UndoLog:
     """Remembers how to take back each step of a unit."""

@@ -1,0 +1,204 @@
+"""Writes a unit inside the savepoint that the writer has set: the SQL half of `JobStore.write`."""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
+
+from scheduler.adapters.sql.account_mapping import audit_row, reply_row, token_row
+from scheduler.adapters.sql.cluster_mapping import (
+    level_row,
+    node_row,
+    project_row,
+    queue_row,
+)
+from scheduler.adapters.sql.expiring import expire
+from scheduler.adapters.sql.job_changes import change_attempt, change_job
+from scheduler.adapters.sql.mapping import answer_row, event_row
+from scheduler.adapters.sql.tables import (
+    THE_ONLY,
+    answers,
+    audit,
+    cycles,
+    jobs,
+    leader,
+    levels,
+    nodes,
+    policy_knobs,
+    projects,
+    queues,
+    replies,
+    tokens,
+)
+from scheduler.adapters.sql.unit_work import UnitWork, numbers_of
+from scheduler.adapters.sql.upserts import put, put_event
+from scheduler.adapters.sql.writer import Transaction
+from scheduler.domain import ids
+from scheduler.domain.codec import to_json
+from scheduler.domain.errors import ConflictError, StaleEpochError
+from scheduler.domain.ids import JobId
+from scheduler.ports.unit import (
+    Answer,
+    Change,
+    DeleteJob,
+    Expire,
+    FreeReservations,
+    InsertJob,
+    RecordAudit,
+    RecordCycle,
+    RecordProgress,
+    RememberReply,
+    Reserve,
+    SaveAnswers,
+    SaveAttempt,
+    SaveJob,
+    SaveKnobs,
+    SaveNodes,
+    SaveProject,
+    SaveQueue,
+    SaveToken,
+    Unit,
+    asks_for_a_decision,
+)
+
+_IDS_AT_ONCE = 500
+
+
+def carry_out(unit: Unit, transaction: Transaction) -> ids.Sequence:
+    """Write the unit and return its sequence, or raise and leave the rest to the writer."""
+    connection = transaction.connection
+    if unit.epoch is not None:
+        _expect_epoch(unit.epoch, connection)
+    last = ids.Sequence(transaction.sequence + numbers_of(unit))
+    work = UnitWork(connection=connection, sequence=transaction.sequence, last=last)
+    for change in unit.changes:
+        _carry_out_change(change, work)
+    for event in unit.events:
+        put_event(connection, event_row(event) | {"sequence": work.next_sequence()})
+    _mark_changed(work)
+    assert work.next_sequence() == last
+    transaction.sequence = last
+    transaction.asks_for_a_decision |= asks_for_a_decision(unit)
+    return last
+
+
+def _expect_epoch(mine: ids.Epoch, connection: Connection) -> None:
+    current = connection.execute(_EPOCH).scalar_one()
+    if current != mine:
+        raise StaleEpochError(mine=mine, current=current)
+
+
+_EPOCH = select(leader.c.epoch).where(leader.c.name == THE_ONLY)
+_MARK_CHANGED = (
+    update(jobs)
+    .where(jobs.c.id.in_(bindparam("touched", expanding=True)))
+    .values(changed=bindparam("now"))
+)
+
+
+def _mark_changed(work: UnitWork) -> None:
+    if work.touched:
+        values = {"touched": sorted(work.touched), "now": work.last}
+        work.connection.execute(_MARK_CHANGED, values)
+
+
+def _carry_out_change(change: Change, work: UnitWork) -> None:
+    match change:
+        case InsertJob() | SaveJob() | DeleteJob():
+            change_job(change, work)
+        case SaveAttempt() | Reserve() | FreeReservations() | RecordProgress():
+            change_attempt(change, work)
+        case SaveToken() | RememberReply() | RecordAudit():
+            _change_account(change, work)
+        case SaveNodes() | SaveProject() | SaveQueue() | SaveKnobs():
+            _change_cluster(change, work)
+        case SaveAnswers(answers=answered):
+            _save_answers(answered, work.connection)
+        case RecordCycle(cycle=cycle, at=at):
+            put(work.connection, cycles, [{"name": THE_ONLY, "cycle": cycle, "at": at}])
+        case Expire():
+            expire(change, work.connection)
+        case _:
+            assert_never(change)
+
+
+# Accounts.
+
+_OTHER_TOKEN = select(tokens.c.id).where(
+    tokens.c.secret_sha256 == bindparam("secret"), tokens.c.id != bindparam("mine")
+)
+_SAME_REPLY = select(replies.c.at).where(
+    replies.c.principal == bindparam("principal"),
+    replies.c.route == bindparam("route"),
+    replies.c.key == bindparam("key"),
+)
+
+
+def _change_account(change: SaveToken | RememberReply | RecordAudit, work: UnitWork) -> None:
+    connection = work.connection
+    match change:
+        case SaveToken(token=token):
+            wanted = {"secret": token.secret_sha256, "mine": token.id}
+            if connection.scalar(_OTHER_TOKEN, wanted) is not None:
+                raise ConflictError("token", token.id, expected=0, found=1)
+            put(connection, tokens, [token_row(token)])
+        case RememberReply():
+            row = reply_row(change)
+            if connection.scalar(_SAME_REPLY, row) is not None:
+                raise ConflictError("idempotency key", change.key, expected=0, found=1)
+            connection.execute(insert(replies), row)
+        case RecordAudit(row=told):
+            connection.execute(insert(audit), audit_row(told) | {"sequence": work.next_sequence()})
+        case _:
+            assert_never(change)
+
+
+# The cluster and its configuration.
+
+
+def _change_cluster(
+    change: SaveNodes | SaveProject | SaveQueue | SaveKnobs, work: UnitWork
+) -> None:
+    connection = work.connection
+    match change:
+        case SaveNodes():
+            _save_nodes(change, connection)
+        case SaveProject(project=project):
+            put(connection, projects, [project_row(project)])
+        case SaveQueue(queue=queue):
+            put(connection, queues, [queue_row(queue)])
+        case SaveKnobs(knobs=knobs):
+            put(connection, policy_knobs, [{"name": THE_ONLY, "knobs": to_json(knobs)}])
+        case _:
+            assert_never(change)
+
+
+_DELETE_NODE = delete(nodes).where(nodes.c.name == bindparam("gone"))
+
+
+def _save_nodes(change: SaveNodes, connection: Connection) -> None:
+    known = connection.execute(select(levels.c.position, levels.c.level).order_by("position"))
+    wanted = [level_row(level, position=place) for place, level in enumerate(change.levels)]
+    if [row._asdict() for row in known] != wanted:
+        connection.execute(delete(levels))
+        put(connection, levels, wanted)
+    stored = {row.name: row.node for row in connection.execute(select(nodes.c.name, nodes.c.node))}
+    rows = {node.name: node_row(node) for node in change.nodes}
+    if gone := sorted(stored.keys() - rows.keys()):
+        connection.execute(_DELETE_NODE, [{"gone": name} for name in gone])
+    new = [row for name, row in rows.items() if stored.get(name) != row["node"]]
+    put(connection, nodes, [row | {"changed_at": change.at} for row in new])
+
+
+def _save_answers(answered: Sequence[Answer], connection: Connection) -> None:
+    rows = {answer.job_id: answer_row(answer) for answer in answered}
+    existing = _existing_jobs(list(rows), connection)
+    put(connection, answers, [row for job_id, row in rows.items() if job_id in existing])
+
+
+def _existing_jobs(job_ids: Sequence[JobId], connection: Connection) -> set[JobId]:
+    found: set[JobId] = set()
+    for start in range(0, len(job_ids), _IDS_AT_ONCE):
+        some = job_ids[start : start + _IDS_AT_ONCE]
+        found.update(connection.scalars(select(jobs.c.id).where(jobs.c.id.in_(some))))
+    return found

@@ -1,0 +1,71 @@
+"""Rows of the cluster and its configuration to domain values and back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scheduler.adapters.sql.rows import AnyRow, Values, reading
+from scheduler.domain.codec import from_json, to_json
+from scheduler.domain.ids import QueueName
+from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.queue import Project, Queue
+from scheduler.domain.topology import Level, Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _QueueNames:
+    items: tuple[QueueName, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KnobOverrides:
+    items: Mapping[str, str] = field(default_factory=dict)
+
+
+def node_row(node: Node) -> Values:
+    """A node."""
+    return {"name": node.name, "node": to_json(node)}
+
+
+def to_node(row: AnyRow) -> Node:
+    """A row of `nodes`."""
+    return reading("nodes", row.name, lambda r: from_json(Node, r.node), row)
+
+
+def level_row(level: Level, *, position: int) -> Values:
+    """A level."""
+    return {"position": position, "level": to_json(level)}
+
+
+def to_level(row: AnyRow) -> Level:
+    """A row of `levels`."""
+    return reading("levels", str(row.position), lambda r: from_json(Level, r.level), row)
+
+
+def project_row(project: Project) -> Values:
+    """A project."""
+    return {"name": project.name, "queues": to_json(_QueueNames(items=project.queues))}
+
+
+def to_project(row: AnyRow) -> Project:
+    """A row of `projects`."""
+    queues = reading("projects", row.name, lambda r: from_json(_QueueNames, r.queues), row)
+    return Project(name=row.name, queues=queues.items)
+
+
+def queue_row(queue: Queue) -> Values:
+    """A queue."""
+    overrides = to_json(_KnobOverrides(items=queue.knob_overrides))
+    return {"name": queue.name, "policy": queue.policy, "knob_overrides": overrides}
+
+
+def to_queue(row: AnyRow) -> Queue:
+    """A row of `queues`."""
+    overrides = reading(
+        "queues", row.name, lambda r: from_json(_KnobOverrides, r.knob_overrides), row
+    )
+    return Queue(name=row.name, policy=row.policy, knob_overrides=overrides.items)
+
+
+def to_knobs(text: str) -> PolicyKnobs:
+    """The column `knobs` of `policy_knobs`."""
+    return reading("policy_knobs", "the-only", lambda t: from_json(PolicyKnobs, t), text)

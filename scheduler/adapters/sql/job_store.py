@@ -1,0 +1,330 @@
+"""The store on SQLite and PostgreSQL: one writer thread, and readers on their own connections."""
+
+from collections.abc import Callable
+from concurrent.futures import TimeoutError as TooLateError
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from types import TracebackType
+from typing import Self, TypeVar
+
+from sqlalchemy import Connection, exc
+
+from scheduler.adapters.sql import list_queries, server_rows, single_queries
+from scheduler.adapters.sql.changes import carry_out
+from scheduler.adapters.sql.connecting import (
+    Engines,
+    lock_file,
+    open_engines,
+    postgres_conninfo,
+    trouble_in_our_words,
+)
+from scheduler.adapters.sql.file_lock import FileLock
+from scheduler.adapters.sql.hints import Callbacks, Listener
+from scheduler.adapters.sql.live_queries import LiveReader, all_reservations
+from scheduler.adapters.sql.migrating import check_schema, expect_database
+from scheduler.adapters.sql.stuck_rows import StuckRows
+from scheduler.adapters.sql.writer import Transaction, Writer
+from scheduler.domain import ids
+from scheduler.domain.errors import NotFoundError, StoreUnavailableError, UnreadableRowError
+from scheduler.domain.event import Event
+from scheduler.domain.ids import Epoch, JobId, JobName, ProjectName
+from scheduler.domain.job import Attempt, Job
+from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.lease import LeaseRow
+from scheduler.domain.progress import Progress
+from scheduler.domain.queue import Project, Queue
+from scheduler.domain.reservation import AttemptKey, Reservation
+from scheduler.domain.topology import Level, Node
+from scheduler.ports.job_store import EventQuery, JobPage, JobQuery, LiveState, StuckRow
+from scheduler.ports.unit import Answer, AuditRow, RecordCycle, RememberReply, Token, Unit
+
+T = TypeVar("T")
+
+_WRITE_S_MAX = 30.0
+
+
+def open_store(database_url: str, *, is_server: bool = True) -> "SqlStore":
+    """Open a migrated database.
+
+    A server on SQLite holds the data folder alone: AlreadyServingError, with the other's process
+    id, if one is there. An admin command that reads or writes beside it says `is_server=False`.
+    Raises WrongSchemaError, and StoreUnavailableError if the database does not answer.
+    """
+    engines = open_engines(database_url)
+    lock: FileLock | None = None
+    try:
+        if engines.path is not None:
+            # Connecting would make an empty file.
+            expect_database(engines.path)
+            lock = FileLock(lock_file(engines.path)) if is_server else None
+        with trouble_in_our_words(), engines.readers.connect() as connection:
+            check_schema(connection)
+        return SqlStore(engines, lock=lock, conninfo=postgres_conninfo(database_url))
+    except BaseException:
+        engines.dispose()
+        if lock is not None:
+            lock.release()
+        raise
+
+
+class SqlStore:
+    """A JobStore, an AccountStore and a LeaseStore; made by `open_store`."""
+
+    def __init__(self, engines: Engines, *, lock: FileLock | None, conninfo: str | None) -> None:
+        self._engines = engines
+        self._lock = lock
+        self._stuck = StuckRows()
+        self._live = LiveReader(self._stuck)
+        self._callbacks = Callbacks()
+        # Whoever held the lease of a SQLite file when we got its lock is dead.
+        lease = self._read(server_rows.lease)
+        self._dead_epoch = lease.epoch if lock is not None else None
+        self._instance_id = self._read(server_rows.instance_id)
+        self._secrets: dict[str, bytes] = {}
+        self._writer = Writer(engines, on_written=self._callbacks.call)
+        self._listener = (
+            Listener(conninfo, own_writer=self._writer.id, on_written=self._callbacks.call)
+            if conninfo is not None
+            else None
+        )
+
+    def close(self) -> None:
+        """Write what waits, end the threads, close every connection, give the lock back."""
+        self._writer.close()
+        if self._listener is not None:
+            self._listener.close()
+        self._engines.dispose()
+        if self._lock is not None:
+            self._lock.release()
+
+    def __enter__(self) -> Self:
+        """The store itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    # Writing.
+
+    def write(self, unit: Unit) -> ids.Sequence:
+        """Write a unit; on disk when this returns."""
+        # The leader's units overtake the requests that wait, or a flood would hold up the cluster.
+        is_urgent = unit.epoch is not None
+        return self._change(partial(carry_out, unit), is_urgent=is_urgent)
+
+    def on_change(
+        self, callback: Callable[[], None], *, requests_only: bool = False
+    ) -> Callable[[], None]:
+        """Call `callback` in a thread of the store after a unit was written."""
+        return self._callbacks.add(callback, requests_only=requests_only)
+
+    @property
+    def commits(self) -> int:
+        """Commits by this process so far; with units counted elsewhere, units per commit."""
+        return self._writer.batches_committed
+
+    @property
+    def must_restart(self) -> bool:
+        """Whether the disk failed to sync: what it says of later syncs can not be believed."""
+        return self._writer.has_lost_sync
+
+    # Jobs.
+
+    def job(self, project: ProjectName, name: JobName) -> Job:
+        """The job of that name."""
+        return self._read(lambda c: single_queries.job_by_name(c, project, name))
+
+    def job_by_id(self, job_id: JobId) -> Job:
+        """The job of that id."""
+        return self._read(lambda c: single_queries.job_by_id(c, job_id))
+
+    def job_source(self, job_id: JobId) -> str:
+        """The job file it was made from."""
+        return self._read(lambda c: single_queries.job_source(c, job_id))
+
+    def jobs(self, query: JobQuery) -> JobPage:
+        """One page of jobs."""
+        return self._read(lambda c: list_queries.job_page(c, query, self._stuck))
+
+    def live(self, after: ids.Sequence | None = None) -> LiveState:
+        """The live state, whole or as changes since `after`."""
+        return self._read(lambda c: self._live.read(c, after))
+
+    # What belongs to a job.
+
+    def attempts(self, job_id: JobId) -> tuple[Attempt, ...]:
+        """All attempts of a job, oldest first."""
+        return self._read(
+            lambda c: tuple(single_queries.attempts_where(c, [job_id], self._stuck)[0])
+        )
+
+    def reservations(self) -> tuple[Reservation, ...]:
+        """Every reservation there is."""
+        return self._read(lambda c: all_reservations(c, self._stuck))
+
+    def progress(self, job_id: JobId) -> tuple[tuple[AttemptKey, Progress], ...]:
+        """All step reports of a job, oldest first."""
+        return self._read(lambda c: single_queries.progress_of(c, job_id, self._stuck))
+
+    def events(self, query: EventQuery) -> tuple[Event, ...]:
+        """Events, oldest first."""
+        return self._read(lambda c: list_queries.event_page(c, query, self._stuck))
+
+    def answer(self, job_id: JobId) -> Answer | None:
+        """Why the job waits, as last said."""
+        return self._read(lambda c: single_queries.answer_of(c, job_id))
+
+    # The cluster and the store itself.
+
+    def last_cycle(self) -> RecordCycle | None:
+        """The last decision cycle."""
+        return self._read(single_queries.last_cycle)
+
+    def topology(self) -> tuple[tuple[Level, ...], tuple[Node, ...]]:
+        """Levels and nodes as last observed."""
+        return self._read(lambda c: single_queries.topology(c, self._stuck))
+
+    def projects(self) -> tuple[Project, ...]:
+        """All projects, by name."""
+        return self._read(lambda c: single_queries.all_projects(c, self._stuck))
+
+    def queues(self) -> tuple[Queue, ...]:
+        """All queues, by name."""
+        return self._read(lambda c: single_queries.all_queues(c, self._stuck))
+
+    def knobs(self) -> PolicyKnobs:
+        """The cluster's policy knobs."""
+        return self._read(single_queries.knobs)
+
+    def sequence(self) -> ids.Sequence:
+        """The sequence of the last unit written."""
+        return self._read(single_queries.sequence)
+
+    def horizon(self) -> ids.Sequence:
+        """Where forgotten events and deletions begin."""
+        return self._read(single_queries.horizon)
+
+    def stuck_rows(self) -> tuple[StuckRow, ...]:
+        """Rows that reads have stumbled over and that still can not be read."""
+        for row in self._stuck.take_all():
+            with suppress(UnreadableRowError):
+                self._reread(row)
+        return self._stuck.all()
+
+    def _reread(self, row: StuckRow) -> None:
+        """Read once more what contains the row; if it is still stuck it is noted again."""
+        rereads: dict[str, Callable[[], object]] = {
+            "jobs": lambda: self.job_by_id(JobId(row.key)),
+            "attempts": lambda: self.attempts(JobId(row.key.partition("/")[0])),
+            "reservations": self.reservations,
+            "progress": lambda: self.progress(JobId(row.key.partition("/")[0])),
+            "events": lambda: self.events(
+                EventQuery(after=ids.Sequence(int(row.key) - 1), limit=1)
+            ),
+            "answers": lambda: self.answer(JobId(row.key)),
+            "levels": self.topology,
+            "nodes": self.topology,
+            "projects": self.projects,
+            "queues": self.queues,
+            "policy_knobs": self.knobs,
+            "tokens": self.tokens,
+        }
+        with suppress(NotFoundError):
+            rereads[row.table]()
+
+    def check(self) -> None:
+        """Read and write, with the schema that this code needs."""
+        self._read(check_schema)
+        self._change(server_rows.prove_writable)
+
+    # Accounts.
+
+    def token_by_secret(self, secret_sha256: str) -> Token | None:
+        """The token with that secret hash."""
+        return self._read(lambda c: single_queries.token_by_secret(c, secret_sha256))
+
+    def tokens(self) -> tuple[Token, ...]:
+        """All tokens, by creation."""
+        return self._read(lambda c: single_queries.all_tokens(c, self._stuck))
+
+    def reply(self, *, principal: str, route: str, key: str) -> RememberReply | None:
+        """The reply remembered under an idempotency key."""
+        return self._read(
+            lambda c: single_queries.reply(c, principal=principal, route=route, key=key)
+        )
+
+    def audit(self, *, limit: int) -> tuple[AuditRow, ...]:
+        """The newest audit rows, newest first."""
+        return self._read(lambda c: single_queries.newest_audit(c, limit=limit))
+
+    def instance_id(self) -> str:
+        """The id of this installation."""
+        return self._instance_id
+
+    def server_secret(self, name: str) -> bytes:
+        """Random bytes kept under that name."""
+        if name not in self._secrets:
+            found = self._read(lambda c: server_rows.secret(c, name))
+            if found is None:
+                found = self._change(partial(server_rows.make_secret, name=name))
+            self._secrets[name] = found
+        return self._secrets[name]
+
+    # The lease, for SqlLeadership.
+
+    def lease(self) -> LeaseRow:
+        """The lease; nobody's if its holder is known to be dead."""
+        lease = self._read(server_rows.lease)
+        return replace(lease, holder="") if lease.epoch == self._dead_epoch else lease
+
+    def take_lease(self, *, seen: LeaseRow, holder: str) -> Epoch | None:
+        """Begin a new epoch, if the lease is still as `seen`."""
+        taking = partial(server_rows.take_lease, seen=seen, holder=holder)
+        return self._change(taking, is_urgent=True)
+
+    def renew_lease(self, epoch: Epoch) -> bool:
+        """Count a renewal."""
+        return self._change(partial(server_rows.renew_lease, epoch=epoch), is_urgent=True)
+
+    def leave_lease(self, epoch: Epoch) -> None:
+        """Say that nobody holds the lease."""
+        self._change(partial(server_rows.leave_lease, epoch=epoch), is_urgent=True)
+
+    # How everything above is done.
+
+    def _change(self, work: Callable[[Transaction], T], *, is_urgent: bool = False) -> T:
+        future = self._writer.submit(work, is_urgent=is_urgent)
+        try:
+            return future.result(timeout=_WRITE_S_MAX)
+        except TooLateError:
+            if future.cancel():
+                raise StoreUnavailableError("nothing was written: too much waits") from None
+        # It is being written: the database ends that, one way or the other.
+        return future.result()
+
+    def _read(self, query: Callable[[Connection], T]) -> T:
+        try:
+            with trouble_in_our_words():
+                return self._read_twice(query)
+        except UnreadableRowError as error:
+            self._stuck.note(error)
+            raise
+
+    def _read_twice(self, query: Callable[[Connection], T]) -> T:
+        try:
+            with self._engines.readers.connect() as connection, connection.begin():
+                return query(connection)
+        except exc.DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+        # The server was restarted: idle connections are dead and say so only when used. By now
+        # all of them have been thrown away.
+        with self._engines.readers.connect() as connection, connection.begin():
+            return query(connection)

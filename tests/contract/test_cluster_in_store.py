@@ -1,0 +1,125 @@
+"""What a store promises of the cluster, its configuration and hints."""
+
+from dataclasses import replace
+from threading import Event as Flag
+
+import pytest
+
+from scheduler.domain.ids import (
+    Epoch,
+    ProjectName,
+    QueueName,
+)
+from scheduler.domain.instants import Instant
+from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.queue import DEFAULT_PROJECT, DEFAULT_QUEUE, Project, Queue
+from scheduler.ports.job_store import JobQuery
+from scheduler.ports.unit import (
+    InsertJob,
+    RecordAudit,
+    RecordCycle,
+    RecordProgress,
+    SaveKnobs,
+    SaveNodes,
+    SaveProject,
+    SaveQueue,
+    Unit,
+    asks_for_a_decision,
+)
+from tests.builders import a_node
+from tests.contract.stores import (
+    CLUSTER,
+    JOB,
+    KEY,
+    REPORT,
+    Store,
+    a_store,
+    an_audit_row,
+    insert,
+    write,
+)
+from tests.databases import Databases
+
+
+def test_a_new_store_has_the_default_project_and_queue_and_nothing_else(store: Store) -> None:
+    assert store.projects() == (Project(name=DEFAULT_PROJECT),)
+    assert store.queues() == (Queue(name=DEFAULT_QUEUE),)
+    assert store.knobs() == PolicyKnobs()
+    assert store.last_cycle() is None
+    assert store.topology() == ((), ())
+    assert store.jobs(JobQuery()).jobs == ()
+    assert store.live().jobs == ()
+    assert (store.sequence(), store.horizon()) == (0, 0)
+    assert store.stuck_rows() == ()
+    store.check()
+
+
+def test_nodes_are_as_last_observed(store: Store) -> None:
+    write(store, SaveNodes(levels=CLUSTER.levels, nodes=CLUSTER.nodes[::-1], at=Instant(1)))
+    assert store.topology() == (CLUSTER.levels, CLUSTER.nodes)
+    fewer = (a_node("new", labels={"zone": "é"}, is_ready=False), replace(CLUSTER.nodes[0], gpus=4))
+    write(store, SaveNodes(levels=CLUSTER.levels[:1], nodes=fewer, at=Instant(2)))
+    assert store.topology() == (CLUSTER.levels[:1], fewer)
+
+
+def test_configuration_is_replaced(store: Store) -> None:
+    queue = Queue(name=QueueName("q"), policy="fifo", knob_overrides={"restarts_infra_max": "3"})
+    project = Project(name=ProjectName("p"), queues=(QueueName("q"), DEFAULT_QUEUE))
+    knobs = PolicyKnobs(policy="dally", restarts_infra_max=3)
+    write(store, SaveQueue(queue=queue), SaveProject(project=project), SaveKnobs(knobs=knobs))
+    write(store, SaveQueue(queue=queue), SaveProject(project=replace(project, queues=())))
+    assert store.queues() == (Queue(name=DEFAULT_QUEUE), queue)
+    assert store.projects() == (Project(name=DEFAULT_PROJECT), replace(project, queues=()))
+    assert store.knobs() == knobs
+
+
+def test_the_last_cycle_replaces_the_one_before(store: Store) -> None:
+    write(store, RecordCycle(cycle=1, at=Instant(5)))
+    write(store, RecordCycle(cycle=2, at=Instant(6)))
+    assert store.last_cycle() == RecordCycle(cycle=2, at=Instant(6))
+
+
+# Hints.
+
+
+def test_a_unit_is_followed_by_a_hint_until_that_is_ended(store: Store) -> None:
+    every, requests = Flag(), Flag()
+    end = store.on_change(every.set)
+    write(store, RecordAudit(row=an_audit_row()))
+    assert every.wait(10)
+    store.on_change(requests.set, requests_only=True)
+    end()
+    insert(store, JOB)
+    assert requests.wait(10)
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_bookkeeping_wakes_nobody_who_waits_for_requests(kind: str, databases: Databases) -> None:
+    every, requests = Flag(), Flag()
+    with a_store(kind, databases) as store:
+        store.on_change(requests.set, requests_only=True)
+        store.on_change(every.set)
+        write(store, RecordAudit(row=an_audit_row()))
+        assert every.wait(10)
+    assert not requests.is_set()
+
+
+@pytest.mark.parametrize(
+    ("unit", "asks"),
+    [
+        pytest.param(Unit(changes=(InsertJob(job=JOB),)), True, id="a submit"),
+        pytest.param(
+            Unit(changes=(RecordAudit(row=an_audit_row()), InsertJob(job=JOB))),
+            True,
+            id="and audit",
+        ),
+        pytest.param(Unit(changes=(InsertJob(job=JOB),), epoch=Epoch(1)), False, id="the leader's"),
+        pytest.param(Unit(changes=(RecordAudit(row=an_audit_row()),)), False, id="audit alone"),
+        pytest.param(
+            Unit(changes=(RecordProgress(attempt=KEY, progress=REPORT),)), False, id="progress"
+        ),
+        pytest.param(Unit(changes=(SaveKnobs(knobs=PolicyKnobs()),)), True, id="knobs"),
+    ],
+)
+def test_what_asks_for_a_decision(unit: Unit, *, asks: bool) -> None:
+    assert asks_for_a_decision(unit) is asks
