@@ -136,7 +136,7 @@ def _create_jobs() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_jobs"),
         sa.UniqueConstraint("project", "name", name="uq_jobs_project_name"),
     )
-    op.create_index("ix_jobs_changed", "jobs", ["changed"])
+    op.create_index("ix_jobs_changed_id", "jobs", ["changed", "id"])
     op.create_index("ix_jobs_phase_submitted_at_id", "jobs", ["phase", "submitted_at", "id"])
     op.create_index(
         "ix_jobs_project_phase_submitted_at_id", "jobs", ["project", "phase", "submitted_at", "id"]
@@ -173,11 +173,13 @@ def _create_jobs() -> None:
         "deleted_jobs",
         sa.Column("job_id", _text(), nullable=False),
         sa.Column("sequence", sa.BigInteger(), nullable=False),
+        sa.Column("project", _text(), nullable=False),
+        sa.Column("name", _text(), nullable=False),
         sa.Column("at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("job_id", name="pk_deleted_jobs"),
     )
     op.create_index("ix_deleted_jobs_at", "deleted_jobs", ["at"])
-    op.create_index("ix_deleted_jobs_sequence", "deleted_jobs", ["sequence"])
+    op.create_index("ix_deleted_jobs_sequence_job_id", "deleted_jobs", ["sequence", "job_id"])
 
 
 def _create_attempts() -> None:

@@ -15,7 +15,7 @@ from scheduler.adapters.sql.mapping import (
     progress_row,
     reservation_row,
 )
-from scheduler.adapters.sql.rows import Values
+from scheduler.adapters.sql.rows import AnyRow, Values
 from scheduler.adapters.sql.tables import (
     attempts,
     deleted_jobs,
@@ -136,39 +136,41 @@ def _save_job(change: SaveJob, work: UnitWork) -> None:
         "wanted_phase": job.phase.value,
     }
     if work.connection.execute(_SAVE_JOB, row | wanted).rowcount == 0:
-        found = _expect_revision(job.id, expected, work.connection)
-        raise InvalidTransitionError(job.id, found, job.phase)
+        stored = _expect_revision(job.id, expected, work.connection)
+        raise InvalidTransitionError(job.id, stored.phase, job.phase)
     work.touched.discard(job.id)
 
 
 def _delete_job(change: DeleteJob, work: UnitWork) -> None:
     job_id, connection = change.job_id, work.connection
-    phase = _expect_revision(job_id, change.expected_revision, connection)
+    stored = _expect_revision(job_id, change.expected_revision, connection)
     holds_gpus = connection.scalar(
         select(exists().where(reservations.c.job_id == bindparam("id"))), {"id": job_id}
     )
-    if phase not in _TERMINAL or holds_gpus:
-        raise InvalidTransitionError(job_id, phase, "Deleted")
+    if stored.phase not in _TERMINAL or holds_gpus:
+        raise InvalidTransitionError(job_id, stored.phase, "Deleted")
     connection.execute(delete(events).where(events.c.job_id == bindparam("id")), {"id": job_id})
     # The database takes along all that hangs on the job.
     connection.execute(delete(jobs).where(jobs.c.id == bindparam("wanted")), {"wanted": job_id})
     tombstone: Values = {"job_id": job_id, "sequence": work.last, "at": change.at}
-    connection.execute(insert(deleted_jobs), tombstone)
+    named: Values = {"project": stored.project, "name": stored.name}
+    connection.execute(insert(deleted_jobs), tombstone | named)
     work.touched.discard(job_id)
 
 
-def _expect_revision(job_id: JobId, expected: int, connection: Connection) -> str:
-    """The phase of the job, if it has that revision."""
-    stored = connection.execute(
-        select(jobs.c.name, jobs.c.revision, jobs.c.phase).where(jobs.c.id == bindparam("id")),
-        {"id": job_id},
-    ).one_or_none()
+_STATE = select(jobs.c.project, jobs.c.name, jobs.c.revision, jobs.c.phase).where(
+    jobs.c.id == bindparam("id")
+)
+
+
+def _expect_revision(job_id: JobId, expected: int, connection: Connection) -> AnyRow:
+    """Project, name, revision and phase of the job, if it has that revision."""
+    stored = connection.execute(_STATE, {"id": job_id}).one_or_none()
     if stored is None:
         raise NotFoundError("job", job_id)
     if stored.revision != expected:
         raise ConflictError("job", stored.name, expected=expected, found=stored.revision)
-    phase: str = stored.phase
-    return phase
+    return stored
 
 
 # Its attempts.

@@ -36,7 +36,15 @@ from scheduler.domain.progress import Progress
 from scheduler.domain.queue import Project, Queue
 from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.domain.topology import Level, Node
-from scheduler.ports.job_store import EventQuery, JobPage, JobQuery, LiveState, StuckRow
+from scheduler.ports.job_store import (
+    ChangeCursor,
+    EventQuery,
+    JobChange,
+    JobPage,
+    JobQuery,
+    LiveState,
+    StuckRow,
+)
 from scheduler.ports.unit import Answer, AuditRow, RecordCycle, RememberReply, Token, Unit
 
 T = TypeVar("T")
@@ -156,6 +164,10 @@ class SqlStore:
     def live(self, after: ids.Sequence | None = None) -> LiveState:
         """The live state, whole or as changes since `after`."""
         return self._read(lambda c: self._live.read(c, after))
+
+    def job_changes(self, after: ChangeCursor, *, limit: int) -> tuple[JobChange, ...]:
+        """The first changes after the cursor."""
+        return self._read(lambda c: list_queries.changed_jobs(c, after, self._stuck, limit=limit))
 
     # What belongs to a job.
 

@@ -1,4 +1,4 @@
-"""Pages of jobs and events: keyset paging where every step is a search in an index.
+"""Pages of jobs, changes and events: keyset paging where every step is a search in an index.
 
 A page of jobs is merged from branches, one a project and phase, each read in order off an index.
 """
@@ -6,17 +6,25 @@ A page of jobs is merged from branches, one a project and phase, each read in or
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from sqlalchemy import Connection, Select, exists, func, select, tuple_, union_all
+from sqlalchemy import Connection, Select, exists, false, func, select, true, tuple_, union_all
 
 from scheduler.adapters.sql.mapping import to_event
-from scheduler.adapters.sql.rows import chunks
-from scheduler.adapters.sql.single_queries import jobs_by_id, sequence
+from scheduler.adapters.sql.rows import AnyRow, chunks
+from scheduler.adapters.sql.single_queries import horizon, jobs_by_id, sequence
 from scheduler.adapters.sql.stuck_rows import StuckRows
-from scheduler.adapters.sql.tables import events, job_labels, jobs
+from scheduler.adapters.sql.tables import deleted_jobs, events, job_labels, jobs
+from scheduler.domain.errors import HistoryGoneError
 from scheduler.domain.event import Event
 from scheduler.domain.ids import JobId
 from scheduler.domain.job import Job, JobPhase
-from scheduler.ports.job_store import REMAINING_MAX, EventQuery, JobPage, JobQuery
+from scheduler.ports.job_store import (
+    REMAINING_MAX,
+    ChangeCursor,
+    EventQuery,
+    JobChange,
+    JobPage,
+    JobQuery,
+)
 
 _Select: TypeAlias = Select[*tuple[Any, ...]]
 
@@ -126,6 +134,58 @@ def _labelled(query: JobQuery, after: _Place | None) -> _Select:
     if after is not None:
         branch = branch.where(tuple_(job_labels.c.submitted_at, job_labels.c.job_id) > after)
     return branch
+
+
+def changed_jobs(
+    connection: Connection, after: ChangeCursor, stuck: StuckRows, *, limit: int
+) -> tuple[JobChange, ...]:
+    """The first changes after the cursor. A row that can not be read does not hide the next."""
+    forgotten = horizon(connection)
+    if after.sequence <= forgotten:
+        raise HistoryGoneError(asked=after.sequence, horizon=forgotten)
+    found: list[JobChange] = []
+    while len(found) < limit:
+        wanted = limit - len(found)
+        rows = _changed_rows(connection, after, limit=wanted)
+        living = [row.id for row in rows if not row.is_deleted]
+        by_id = {job.id: job for job in jobs_by_id(connection, living, stuck)}
+        found += [
+            JobChange(
+                sequence=row.sequence,
+                job_id=row.id,
+                project=row.project,
+                name=row.name,
+                job=by_id.get(row.id),
+            )
+            for row in rows
+            if row.is_deleted or row.id in by_id
+        ]
+        if len(rows) < wanted:
+            break
+        after = ChangeCursor(rows[-1].sequence, rows[-1].id)
+    return tuple(found)
+
+
+def _changed_rows(connection: Connection, after: ChangeCursor, *, limit: int) -> Sequence[AnyRow]:
+    changed = select(
+        jobs.c.changed.label("sequence"),
+        jobs.c.id,
+        jobs.c.project,
+        jobs.c.name,
+        false().label("is_deleted"),
+    ).where(tuple_(jobs.c.changed, jobs.c.id) > after)
+    deleted = select(
+        deleted_jobs.c.sequence,
+        deleted_jobs.c.job_id.label("id"),
+        deleted_jobs.c.project,
+        deleted_jobs.c.name,
+        true().label("is_deleted"),
+    ).where(tuple_(deleted_jobs.c.sequence, deleted_jobs.c.job_id) > after)
+    parts = [
+        select(branch.order_by("sequence", "id").limit(limit).subquery())
+        for branch in (changed, deleted)
+    ]
+    return connection.execute(union_all(*parts).order_by("sequence", "id").limit(limit)).all()
 
 
 def event_page(connection: Connection, query: EventQuery, stuck: StuckRows) -> tuple[Event, ...]:

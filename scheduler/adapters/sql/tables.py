@@ -146,7 +146,7 @@ Index(
     jobs.c.id,
     jobs.c.project,
 )
-Index("ix_jobs_changed", jobs.c.changed)
+Index("ix_jobs_changed_id", jobs.c.changed, jobs.c.id)
 
 job_labels = Table(
     "job_labels",
@@ -163,9 +163,11 @@ deleted_jobs = Table(
     metadata,
     Column("job_id", _TEXT, primary_key=True),
     Column("sequence", BigInteger, nullable=False),
+    _text("project"),
+    _text("name"),
     _instant("at"),
 )
-Index("ix_deleted_jobs_sequence", deleted_jobs.c.sequence)
+Index("ix_deleted_jobs_sequence_job_id", deleted_jobs.c.sequence, deleted_jobs.c.job_id)
 Index("ix_deleted_jobs_at", deleted_jobs.c.at)
 
 attempts = Table(

@@ -4,27 +4,26 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.adapters.memory.job_store import MemoryStore
 from scheduler.domain.errors import HistoryGoneError
 from scheduler.domain.ids import Sequence
 from scheduler.domain.job import Job, JobPhase
 from scheduler.ports.job_store import ChangeCursor
 from scheduler.ports.unit import DeleteJob, Expire, InsertJob, SaveJob, Unit
 from tests.builders import a_job, at
+from tests.contract.stores import Store
 
 START = ChangeCursor(Sequence(1))
 
 
-def _names(store: MemoryStore, after: ChangeCursor, *, limit: int = 100) -> list[str]:
+def _names(store: Store, after: ChangeCursor, *, limit: int = 100) -> list[str]:
     return [change.name for change in store.job_changes(after, limit=limit)]
 
 
-def _insert(store: MemoryStore, *jobs: Job) -> None:
+def _insert(store: Store, *jobs: Job) -> None:
     store.write(Unit(changes=tuple(InsertJob(job=job) for job in jobs)))
 
 
-def test_every_job_is_told_once_with_its_last_change() -> None:
-    store = MemoryStore()
+def test_every_job_is_told_once_with_its_last_change(store: Store) -> None:
     _insert(store, a_job("a"))
     _insert(store, a_job("b"))
     held = store.job_by_id(a_job("a").id).moved_to(JobPhase.HELD, at=at(1))
@@ -36,8 +35,7 @@ def test_every_job_is_told_once_with_its_last_change() -> None:
     assert changes[1].job == replace(held, revision=1)
 
 
-def test_a_cursor_can_stand_inside_one_unit() -> None:
-    store = MemoryStore()
+def test_a_cursor_can_stand_inside_one_unit(store: Store) -> None:
     _insert(store, a_job("a"), a_job("b"), a_job("c"))
 
     first = store.job_changes(START, limit=1)
@@ -47,8 +45,7 @@ def test_a_cursor_can_stand_inside_one_unit() -> None:
     assert rest == ["b", "c"]
 
 
-def test_a_deletion_is_told_with_the_name_of_what_is_gone() -> None:
-    store = MemoryStore()
+def test_a_deletion_is_told_with_the_name_of_what_is_gone(store: Store) -> None:
     _insert(store, a_job("a", phase=JobPhase.CANCELLED))
     store.write(Unit(changes=(DeleteJob(job_id=a_job("a").id, expected_revision=0, at=at(2)),)))
 
@@ -57,8 +54,7 @@ def test_a_deletion_is_told_with_the_name_of_what_is_gone() -> None:
     assert (change.project, change.name, change.job) == ("default", "a", None)
 
 
-def test_forgotten_deletions_are_not_passed_over_in_silence() -> None:
-    store = MemoryStore()
+def test_forgotten_deletions_are_not_passed_over_in_silence(store: Store) -> None:
     _insert(store, a_job("a", phase=JobPhase.CANCELLED))
     store.write(Unit(changes=(DeleteJob(job_id=a_job("a").id, expected_revision=0, at=at(2)),)))
     long_after = at(1000)
