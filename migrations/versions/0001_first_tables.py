@@ -15,7 +15,9 @@ def upgrade() -> None:
     """To this revision."""
     _create_configuration()
     _create_jobs()
+    _create_beside_jobs()
     _create_attempts()
+    _create_beside_attempts()
     _create_history()
     _create_accounts()
     _create_instance()
@@ -104,7 +106,7 @@ def _create_configuration() -> None:
 
 
 def _create_jobs() -> None:
-    """Jobs and what is left of deleted ones."""
+    """What users submit."""
     op.create_table(
         "jobs",
         sa.Column("id", _text(), nullable=False),
@@ -146,6 +148,10 @@ def _create_jobs() -> None:
         "jobs",
         ["queue", "phase", "submitted_at", "id", "project"],
     )
+
+
+def _create_beside_jobs() -> None:
+    """Labels to find jobs by, why they wait, what is left of deleted ones."""
     op.create_table(
         "job_labels",
         sa.Column("key", _text(), nullable=False),
@@ -183,7 +189,7 @@ def _create_jobs() -> None:
 
 
 def _create_attempts() -> None:
-    """Attempts and what they hold and report."""
+    """Starts of a job and where its workers lie."""
     op.create_table(
         "attempts",
         sa.Column("job_id", _text(), nullable=False),
@@ -224,6 +230,10 @@ def _create_attempts() -> None:
         sa.PrimaryKeyConstraint("job_id", "attempt", "position", name="pk_placements"),
     )
     op.create_index("ix_placements_node", "placements", ["node"])
+
+
+def _create_beside_attempts() -> None:
+    """What attempts hold and report."""
     op.create_table(
         "reservations",
         sa.Column("job_id", _text(), nullable=False),
