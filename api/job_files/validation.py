@@ -41,7 +41,8 @@ _OWN_REASON = re.compile(r"[A-Z][A-Za-z]+")
 
 def problems(error: ValidationError, model: type[BaseModel]) -> tuple[SpecProblem, ...]:
     """Every finding of a type check against `model`, in the order of the file's fields."""
-    return tuple(_problem(found, model) for found in error.errors(include_url=False))
+    found = error.errors(include_url=False)
+    return tuple(_problem(one, model) for one in found if not _is_consequence(one, found))
 
 
 def nearest(name: str, valid: list[str]) -> str:
@@ -65,6 +66,15 @@ def pointer_of(location: tuple[int | str, ...]) -> str:
         if part != "[key]":
             pointer = child(pointer, part)
     return pointer
+
+
+def _is_consequence(one: ErrorDetails, found: list[ErrorDetails]) -> bool:
+    """Whether a list is called too short only because items of it were refused."""
+    location = one["loc"]
+    return one["type"] == "too_short" and any(
+        len(other["loc"]) > len(location) and other["loc"][: len(location)] == location
+        for other in found
+    )
 
 
 def _problem(found: ErrorDetails, model: type[BaseModel]) -> SpecProblem:

@@ -1,0 +1,176 @@
+"""Hypothesis draws job specs: every field that a job file can say."""
+
+from hypothesis import strategies as st
+
+from api.job_files.scalars import NAME_LENGTH_MAX
+from scheduler.domain import communication as comm
+from scheduler.domain.ids import GpuModel, LevelName, PoolName, QueueName, RoleName
+from scheduler.domain.instants import HOUR, SECOND, Duration
+from scheduler.domain.job import (
+    CheckpointRequest,
+    FailurePolicy,
+    FailureRule,
+    JobSpec,
+    Launcher,
+    Role,
+    Slice,
+    TopologyRequest,
+)
+from scheduler.domain.resources import Resources
+
+names = st.from_regex(rf"[a-z]([-a-z0-9]{{0,{NAME_LENGTH_MAX - 2}}}[a-z0-9])?", fullmatch=True)
+levels = st.sampled_from(["node", "rack", "spine", "cluster"]).map(LevelName)
+pools = st.sampled_from(["h100", "cpu"]).map(PoolName)
+printable = st.text(
+    st.characters(exclude_categories=["C", "Zl", "Zp"], include_characters="\t\n"), max_size=20
+)
+counts = st.integers(1, 10**12)
+amounts = st.integers(0, 2**40)
+times = st.integers(1, 3000 * 24 * HOUR).map(Duration)
+second_or_more = st.integers(SECOND, 3000 * 24 * HOUR).map(Duration)
+floats = st.floats(0, 1e9, allow_nan=False)
+
+commands = st.tuples(printable.filter(bool), printable, printable)
+variables = st.dictionaries(
+    st.from_regex(r"MY_[A-Z0-9_]{0,10}", fullmatch=True), printable, max_size=3
+)
+resources = st.builds(
+    Resources, cpu_milli=st.integers(0, 10**6), memory_bytes=st.integers(0, 2**45)
+)
+
+
+@st.composite
+def roles(draw: st.DrawFn, name: str, *, pool: bool) -> Role:
+    """One role; the only one of a plain job has no pool of its own."""
+    spread = draw(st.none() | levels)
+    return Role(
+        name=RoleName(name),
+        workers=draw(st.integers(1, 100)),
+        gpus_per_worker=draw(st.integers(0, 16)),
+        command=draw(commands),
+        resources=draw(resources),
+        env=draw(variables),
+        pool=draw(st.none() | pools) if pool else None,
+        spread_by=spread,
+        spread_workers_max=draw(st.integers(1, 10)) if spread else 0,
+    )
+
+
+@st.composite
+def gangs(draw: st.DrawFn) -> tuple[Role, ...]:
+    """One role, or several with different names."""
+    if draw(st.booleans()):
+        return (draw(roles("worker", pool=False)),)
+    members = draw(st.lists(names, min_size=1, max_size=3, unique=True))
+    return tuple(draw(roles(name, pool=True)) for name in members)
+
+
+axes = st.builds(
+    comm.ParallelAxes,
+    tensor=st.integers(1, 16),
+    shard=st.integers(1, 16),
+    pipeline=st.integers(1, 16),
+    order=st.lists(st.sampled_from(comm.Axis), unique=True).map(tuple),
+)
+traffic = st.builds(
+    comm.Traffic,
+    axis=st.sampled_from(comm.Axis),
+    collective=st.sampled_from(comm.Collective),
+    bytes_per_step=st.integers(1, 2**40),
+    is_blocking=st.booleans(),
+    messages_per_step=counts,
+)
+compression = st.builds(
+    comm.Compression,
+    ratio=st.floats(0.001, 1),
+    codec_s=floats,
+    from_step=st.integers(0, 10**9),
+    is_sparse=st.booleans(),
+)
+phases = st.builds(
+    comm.CommunicationPhase,
+    until_step=st.integers(1, 10**9),
+    gradient_bytes=st.none() | amounts,
+    compute_s=st.none() | floats,
+    local_steps=st.none() | counts,
+)
+profiles = st.builds(
+    comm.CommunicationProfile,
+    model=st.sampled_from(["", "resnet50"]),
+    strategy=st.none() | st.sampled_from(comm.Strategy),
+    gradient_bytes=st.none() | amounts,
+    compute_s=st.none() | floats,
+    batch_per_gpu=st.none() | counts,
+    precision=st.none() | st.sampled_from(comm.Precision),
+    accumulation_steps=counts,
+    overlap=st.none() | st.floats(0, 1),
+    parallel=axes,
+    traffic=st.lists(traffic, max_size=2).map(tuple),
+    servers=st.integers(0, 100),
+    staleness=st.integers(-1, 100),
+    local_steps=counts,
+    degree=st.integers(1, 100),
+    compression=st.none() | compression,
+    encrypted_factor=st.floats(1, 10),
+    phases=st.lists(phases, max_size=3, unique_by=lambda phase: phase.until_step).map(
+        lambda found: tuple(sorted(found, key=lambda phase: phase.until_step))
+    ),
+)
+
+topologies = st.builds(
+    TopologyRequest,
+    required=st.none() | levels,
+    preferred=st.none() | levels,
+    slices=st.lists(st.builds(Slice, workers=st.integers(1, 64), within=levels), max_size=2).map(
+        tuple
+    ),
+)
+checkpoints = st.just(CheckpointRequest()) | st.builds(
+    CheckpointRequest,
+    path=st.sampled_from(["", "/ckpt/run1"]),
+    every=st.none() | times,
+    grace=st.integers(SECOND, HOUR).map(Duration),
+    restart_cost=st.none() | times,
+    warning=st.integers(0, HOUR).map(Duration),
+    is_declared=st.just(True),  # noqa: FBT003 - hypothesis takes the value so
+)
+failure_policies = st.builds(
+    FailurePolicy,
+    restarts_max=st.integers(0, 1000),
+    rules=st.lists(
+        st.builds(
+            FailureRule,
+            exit_codes=st.lists(st.integers(1, 255), min_size=1, max_size=3).map(tuple),
+            action=st.sampled_from(["Fail", "Restart"]),
+        ),
+        max_size=2,
+    ).map(tuple),
+)
+
+
+@st.composite
+def specs(draw: st.DrawFn) -> JobSpec:
+    """A spec that a job file can say."""
+    gang = draw(gangs())
+    role = draw(st.sampled_from([role.name for role in gang]))
+    return JobSpec(
+        queue=QueueName(draw(st.sampled_from(["default", "team-a"]))),
+        roles=gang,
+        image=draw(st.sampled_from(["", "registry/train:1"])),
+        working_dir=draw(st.sampled_from(["", "/workspace"])),
+        launcher=draw(st.sampled_from(Launcher)),
+        priority=draw(st.sampled_from(["low", "normal", "high"])),
+        is_preemptible=draw(st.booleans()),
+        gpu_models=tuple(GpuModel(m) for m in draw(st.sampled_from([(), ("H100-80GB",)]))),
+        mixes_gpu_models=draw(st.booleans()),
+        pool=draw(st.none() | pools),
+        topology=draw(topologies),
+        communication=draw(st.none() | profiles),
+        iterations=draw(st.none() | counts),
+        run_time_max=draw(st.none() | second_or_more),
+        checkpoint=draw(checkpoints),
+        hang_timeout=draw(st.none() | second_or_more),
+        failure_policy=draw(failure_policies),
+        success_policy=draw(st.sampled_from(["all", "rank0", f"role:{role}"])),
+        labels=draw(st.dictionaries(names, names, max_size=2)),
+    )
