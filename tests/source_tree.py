@@ -54,15 +54,17 @@ class Module:
                 yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
 
 
-@cache
 def modules(*folders: str) -> tuple[Module, ...]:
     """All Python files under these folders, by path."""
-    found = []
-    for file in files():
-        if file.suffix == ".py" and file.parts[0] in folders:
-            text = (ROOT / file).read_text()
-            found.append(Module(path=file, text=text, tree=ast.parse(text)))
-    return tuple(found)
+    return tuple(
+        _parsed(file) for file in files() if file.suffix == ".py" and file.parts[0] in folders
+    )
+
+
+@cache
+def _parsed(file: Path) -> Module:
+    text = (ROOT / file).read_text()
+    return Module(path=file, text=text, tree=ast.parse(text))
 
 
 def core_modules() -> Iterator[Module]:
