@@ -44,6 +44,10 @@ test-cluster: setup  ## whole nodes, chart, image; needs root
 	    { echo "There is no cluster suite yet: it comes with version 0.2." >&2; exit 1; }
 	$(PYTEST) -m cluster tests/cluster $(ARGS)
 
+.PHONY: proof
+proof: setup  ## the long versions of tests by chance: kills, seeds, examples
+	PROOF=1 $(PYTEST) -m proof $(ARGS)
+
 .PHONY: fmt
 fmt: setup  ## format, and repair what the linter can
 	$(BIN)/python -m ruff format .

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,9 @@ from scheduler.engine.cycle import decide
 from scheduler.engine.invariants import check_plan
 from scheduler.policies.registry import POLICIES, policy_named
 from tests.builders import a_cluster, a_job, a_running_gang, a_snapshot, at
+from tests.proof import times
+
+pytestmark = pytest.mark.proof
 
 RACKS = st.lists(
     st.lists(st.sampled_from([0, 2, 4, 8]), min_size=1, max_size=4), min_size=1, max_size=3
@@ -68,13 +72,13 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
 
 
 @given(snapshot=snapshots())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(ci=150, proof=5_000), deadline=None)
 def test_every_plan_keeps_its_promises(snapshot: Snapshot) -> None:
     check_plan(snapshot, decide(snapshot, policy_named(snapshot.knobs.policy)))
 
 
 @given(snapshot=snapshots())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(ci=150, proof=5_000), deadline=None)
 def test_nothing_that_fits_is_left_waiting_by_a_backfilling_policy(snapshot: Snapshot) -> None:
     snapshot = replace(snapshot, knobs=PolicyKnobs(policy="fifo-backfill"))
     plan = decide(snapshot, policy_named("fifo-backfill"))
@@ -96,7 +100,7 @@ def test_nothing_that_fits_is_left_waiting_by_a_backfilling_policy(snapshot: Sna
 
 
 @given(snapshot=snapshots(), arrivals=jobs(prefix="new"), later=st.integers(0, 15))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=times(ci=200, proof=5_000), deadline=None)
 def test_a_decision_with_parked_answers_equals_a_fresh_one(
     snapshot: Snapshot, arrivals: list[Job], later: int
 ) -> None:

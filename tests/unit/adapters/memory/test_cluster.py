@@ -15,6 +15,7 @@ from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.cluster import GangOrder, WorkerReport, WorkerState
 from tests.builders import a_node
 from tests.gangs import a_key, an_order, report_of
+from tests.proof import times
 
 KEY = a_key()
 
@@ -164,7 +165,8 @@ def test_a_change_set_holds_what_calls_and_time_have_changed_and_nothing_else() 
     assert cluster.observe(third.sequence).workers == ()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.proof
+@pytest.mark.parametrize("seed", range(times(ci=20, proof=2_000)))
 def test_the_change_sets_of_a_random_run_add_up_to_the_whole_view(seed: int) -> None:
     rng = random.Random(seed)
     scripts = [
