@@ -5,7 +5,7 @@ back to `happen`. A view after the first holds only the gangs that have changed.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from scheduler.domain.ids import JobId, NodeName
 from scheduler.domain.instants import Duration, Instant
@@ -14,50 +14,20 @@ from scheduler.domain.topology import Level, Node
 from scheduler.ports.clock import Clock
 from scheduler.ports.cluster import ClusterView, GangOrder, WorkerReport, WorkerState
 from simulator.agenda import Agenda, Kind
+from simulator.crowd import Crowd
 from simulator.gang import Account, SimulatedGang
+from simulator.happenings import (
+    Ends,
+    GangHappening,
+    Happening,
+    Leaves,
+    NodeFails,
+    NodeHappening,
+    NodeReturns,
+    StartsUp,
+)
 from simulator.speeds import Change, Speeds
 from simulator.world import Costs, SimulatedJob
-
-
-@dataclass(frozen=True, slots=True)
-class StartsUp:
-    """The containers of a gang are up."""
-
-    attempt: AttemptKey
-
-
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """A gang has done its work, unless its plan has changed since."""
-
-    attempt: AttemptKey
-    version: int
-
-
-@dataclass(frozen=True, slots=True)
-class Leaves:
-    """A gang that was told to stop is gone."""
-
-    attempt: AttemptKey
-    version: int
-    killed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class NodeFails:
-    """A node stops working."""
-
-    node: NodeName
-
-
-@dataclass(frozen=True, slots=True)
-class NodeReturns:
-    """A node works again."""
-
-    node: NodeName
-
-
-Happening = StartsUp | Ends | Leaves | NodeFails | NodeReturns
 
 
 class SimulatedCluster:
@@ -70,6 +40,7 @@ class SimulatedCluster:
         *,
         clock: Clock,
         agenda: "Agenda[Happening]",
+        crowd: Crowd,
         speeds: Speeds,
         costs: Costs,
     ) -> None:
@@ -77,6 +48,7 @@ class SimulatedCluster:
         self._nodes = tuple(nodes)
         self._clock = clock
         self._agenda = agenda
+        self._crowd = crowd
         self._speeds = speeds
         self._costs = costs
         self._gangs: dict[AttemptKey, SimulatedGang] = {}
@@ -122,6 +94,7 @@ class SimulatedCluster:
         account = self.accounts[order.attempt.job_id]
         if account.first_start is None:
             account.first_start = now
+        self._crowd.holds(account.job.gpus)
         gang = SimulatedGang(order=order, account=account, costs=self._costs, prepared_at=now)
         self._gangs[order.attempt] = gang
         for held in order.reservations:
@@ -166,7 +139,7 @@ class SimulatedCluster:
 
     # What the agenda brings.
 
-    def happen(self, happening: Happening) -> None:
+    def happen(self, happening: GangHappening | NodeHappening) -> None:
         """Something is due now."""
         match happening:
             case NodeFails(node):
@@ -178,7 +151,7 @@ class SimulatedCluster:
                 if gang is not None:
                     self._happen_to(gang, happening)
 
-    def _happen_to(self, gang: SimulatedGang, happening: StartsUp | Ends | Leaves) -> None:
+    def _happen_to(self, gang: SimulatedGang, happening: GangHappening) -> None:
         match happening:
             case StartsUp():
                 if gang.state is WorkerState.MADE and not gang.is_still:
@@ -214,6 +187,7 @@ class SimulatedCluster:
     def _over(self, gang: SimulatedGang, *, was_running: bool) -> None:
         """The gang has ended."""
         gang.version += 1
+        self._crowd.frees(gang.account.job.gpus)
         self._note(gang)
         if was_running and not gang.gone_ranks:
             self._change_others(self._speeds.end(gang.key), gang.key)
@@ -249,6 +223,7 @@ class SimulatedCluster:
             gang.gone_ranks |= {held.rank for held in reservations if held.node == name}
             if len(gang.gone_ranks) == len(reservations):
                 gang.evict(now, saves=False)
+                self._crowd.frees(gang.account.job.gpus)
             self._note(gang)
 
     def _set_ready(self, name: NodeName, *, is_ready: bool) -> None:

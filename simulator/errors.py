@@ -5,6 +5,7 @@
     + TraceError      a trace file can not be read as its format
     + TopologyError   a topology file breaks a rule
   + OptionError       options of a run contradict each other or name what does not exist
+  + StuckError        a run can not go on: jobs are left that nothing will start
 """
 
 
@@ -39,3 +40,7 @@ class OptionError(SimulatorError):
         super().__init__(f"{option}: {detail}")
         self.option = option
         self.detail = detail
+
+
+class StuckError(SimulatorError):
+    """A run can not go on: nothing is to happen any more, and jobs are left."""

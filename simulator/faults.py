@@ -13,7 +13,7 @@ from scheduler.domain.instants import HOUR, Duration, Instant
 from scheduler.domain.placement import Placement
 from scheduler.domain.reservation import AttemptKey
 from simulator.agenda import Agenda, Kind
-from simulator.cluster import Happening, NodeFails, NodeReturns
+from simulator.happenings import Happening, NodeFails, NodeReturns
 from simulator.speeds import Change, Speed, Speeds
 from simulator.world import SimulatedJob
 

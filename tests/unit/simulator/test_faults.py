@@ -5,7 +5,6 @@ import pytest
 from scheduler.domain.ids import NodeName
 from scheduler.domain.instants import DAY, HOUR, Duration, Instant
 from simulator.agenda import Agenda
-from simulator.cluster import Happening, NodeFails, NodeReturns
 from simulator.faults import (
     NO_FAULTS,
     Failures,
@@ -14,6 +13,7 @@ from simulator.faults import (
     slow_nodes,
     slowed,
 )
+from simulator.happenings import Happening, NodeFails, NodeReturns
 from simulator.speeds import FullSpeed, Speed
 from simulator.world import SimulatedJob
 from tests.builders import a_cluster, a_placement, a_spec

@@ -13,8 +13,10 @@ from scheduler.domain.placement import Placement
 from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.cluster import GangOrder, WorkerState
 from simulator.agenda import Agenda, Kind
-from simulator.cluster import Happening, NodeFails, NodeReturns, SimulatedCluster
+from simulator.cluster import SimulatedCluster
+from simulator.crowd import Crowd
 from simulator.gang import Account
+from simulator.happenings import Arrives, Happening, NodeFails, NodeReturns
 from simulator.speeds import FULL_SPEED, Change, FullSpeed, Speed, Speeds
 from simulator.world import NO_COSTS, Costs, SimulatedJob
 from tests.builders import a_cluster, a_spec
@@ -60,18 +62,21 @@ class AWorld:
     ) -> None:
         picture = a_cluster("r1: 8 8")
         self.clock = ManualClock()
+        self.crowd = Crowd(gpus_available=16)
         self.agenda: Agenda[Happening] = Agenda()
         self.cluster = SimulatedCluster(
             picture.levels,
             picture.nodes,
             clock=self.clock,
             agenda=self.agenda,
+            crowd=self.crowd,
             speeds=speeds or FullSpeed(),
             costs=costs,
         )
         self._nodes = nodes or {"r1-n0": 2}
         for number, work in enumerate(works, start=1):
             order = self._order(f"job-{number}", 0)
+            self.crowd.arrives(2)
             self.cluster.expect(
                 SimulatedJob(
                     id=order.attempt.job_id,
@@ -99,6 +104,7 @@ class AWorld:
         while (at := self.agenda.next_at()) is not None and at <= end:
             self.clock.advance_to(at)
             for happening in self.agenda.due(at):
+                assert not isinstance(happening, Arrives)
                 self.cluster.happen(happening)
         self.clock.advance_to(end)
 

@@ -1,0 +1,195 @@
+"""replay(): runs a scenario through the service's own ControlLoop, and says what became of it.
+
+    agenda ──▶ what is due now ──▶ cluster, store ──▶ loop.tick() until nothing more happens now
+      ▲                                                    │
+      └───────────── ends, start-ups, failures ◀───────────┘
+
+At one instant everything that ends is seen first, then what arrives, then the loop decides.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from scheduler.adapters.memory.clock import ManualClock
+from scheduler.control.commands import Requester, new_job, submit
+from scheduler.control.loop import ControlLoop
+from scheduler.control.outside import Outside
+from scheduler.domain.event import Event
+from scheduler.domain.ids import JobName
+from scheduler.domain.instants import DAY, Duration, Instant
+from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.queue import DEFAULT_PROJECT
+from scheduler.domain.topology import Level, Node
+from scheduler.ports.unit import SaveKnobs, Unit
+from simulator.agenda import Agenda, Kind
+from simulator.cluster import SimulatedCluster
+from simulator.crowd import Crowd
+from simulator.errors import StuckError
+from simulator.faults import NO_FAULTS, Failures, FaultOptions, WithSlowNodes, slow_nodes
+from simulator.happenings import Arrives, Happening, NodeFails, NodeReturns
+from simulator.outcome import JobOutcome, RunOutcome
+from simulator.sole_leader import SoleLeader
+from simulator.speeds import FullSpeed, Speeds
+from simulator.store import SimulatedStore
+from simulator.world import NO_COSTS, Costs, SimulatedJob
+
+POLL = Duration(10_000 * DAY)
+"""The loop is called when something happens, never just because time has passed."""
+
+TICKS_MAX = 10_000
+"""More ticks at one instant than any world needs; a bound, so that a bug can not spin."""
+
+SIMULATOR = "simulator"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """All that a run depends on."""
+
+    jobs: tuple[SimulatedJob, ...]
+    """By arrival."""
+    levels: tuple[Level, ...]
+    nodes: tuple[Node, ...]
+    knobs: PolicyKnobs
+    """Names the policy."""
+    seed: int = 0
+    costs: Costs = NO_COSTS
+    faults: FaultOptions = NO_FAULTS
+    speeds: Callable[[], Speeds] = FullSpeed
+    """Makes the network of this run."""
+
+
+EventLog = Callable[[Event], None]
+
+
+def replay(scenario: Scenario, *, log: EventLog | None = None) -> RunOutcome:
+    """Run all jobs to their end; each event of the store is told to `log` as it happens.
+
+    Raises StuckError if jobs are left that nothing will start any more.
+    """
+    run = _Run(scenario, log)
+    run.to_the_end()
+    return run.outcome()
+
+
+@dataclass(slots=True)
+class _SilentSink:
+    """Nobody watches operators' facts here: events, accounts and steps say it all."""
+
+    def emit(self, name: str, facts: Mapping[str, str | int | float | bool | None]) -> None:
+        """Ignore it."""
+
+
+class _Run:
+    """One run; used once."""
+
+    def __init__(self, scenario: Scenario, log: EventLog | None) -> None:
+        self._scenario = scenario
+        self._clock = ManualClock()
+        self._agenda: Agenda[Happening] = Agenda()
+        self._crowd = Crowd(gpus_available=sum(node.gpus for node in scenario.nodes))
+        self._gpus = {node.name: node.gpus for node in scenario.nodes}
+        names = [node.name for node in scenario.nodes]
+        slow = slow_nodes(names, scenario.faults, seed=scenario.seed)
+        self._cluster = SimulatedCluster(
+            scenario.levels,
+            scenario.nodes,
+            clock=self._clock,
+            agenda=self._agenda,
+            crowd=self._crowd,
+            speeds=WithSlowNodes(scenario.speeds(), slow) if slow else scenario.speeds(),
+            costs=scenario.costs,
+        )
+        self._store = SimulatedStore(log=log)
+        self._store.write(Unit(changes=(SaveKnobs(knobs=scenario.knobs),)))
+        self._loop = ControlLoop(
+            Outside(
+                store=self._store,
+                cluster=self._cluster,
+                leadership=SoleLeader(self._store),
+                clock=self._clock,
+                sink=_SilentSink(),
+            ),
+            poll=POLL,
+        )
+        self._failures = Failures(scenario.faults, seed=scenario.seed)
+        for job in scenario.jobs:
+            self._agenda.put(job.arrival, Kind.ARRIVAL, Arrives(job))
+        self._failures.begin(names, self._agenda, at=Instant(0))
+
+    def to_the_end(self) -> None:
+        """Go on until every job has ended."""
+        jobs = len(self._scenario.jobs)
+        wake_at: Instant | None = None
+        while self._store.jobs_ended < jobs:
+            at = self._agenda.next_at()
+            if wake_at is not None and wake_at < POLL and (at is None or wake_at < at):
+                at = wake_at
+            if at is None:
+                raise StuckError(self._left_over())
+            self._clock.advance_to(at)
+            for happening in self._agenda.due(at):
+                self._happen(happening, at)
+            wake_at = self._settle(at)
+            self._crowd.step(at)
+
+    def outcome(self) -> RunOutcome:
+        """What became of every job."""
+        return RunOutcome(
+            jobs=tuple(self._outcome_of(job) for job in self._scenario.jobs),
+            steps=self._crowd.steps(),
+        )
+
+    def _happen(self, happening: Happening, now: Instant) -> None:
+        if isinstance(happening, Arrives):
+            self._submit(happening.job, now)
+            return
+        self._cluster.happen(happening)
+        if isinstance(happening, NodeFails | NodeReturns):
+            sign = -1 if isinstance(happening, NodeFails) else 1
+            self._crowd.gpus_available += sign * self._gpus[happening.node]
+            self._failures.follow(happening, self._agenda, at=now)
+
+    def _submit(self, job: SimulatedJob, now: Instant) -> None:
+        self._cluster.expect(job)
+        by = Requester(actor=SIMULATOR, at=now)
+        stored = new_job(job.id, DEFAULT_PROJECT, JobName(job.name), job.spec, priority=0, by=by)
+        submit(self._store, stored, source="", by=by)
+        self._crowd.arrives(job.gpus)
+
+    def _settle(self, now: Instant) -> Instant:
+        """Tick until nothing more happens at this instant; when the loop wants to be called."""
+        for _ in range(TICKS_MAX):
+            wake_at = self._loop.tick()
+            for job_id in self._store.take_ended():
+                self._crowd.leaves(self._cluster.accounts[job_id].job.gpus)
+            if not self._cluster.has_news and wake_at > now:
+                return wake_at
+        raise AssertionError(f"the loop does not come to rest at {now}")
+
+    def _left_over(self) -> str:
+        left = [job.name for job in self._scenario.jobs if job.id not in self._store.ends]
+        shown = ", ".join(left[:5]) + (", ..." if len(left) > 5 else "")
+        return f"nothing will happen any more, and {len(left)} jobs have not ended: {shown}"
+
+    def _outcome_of(self, job: SimulatedJob) -> JobOutcome:
+        account = self._cluster.accounts[job.id]
+        assert account.first_start is not None, job.id
+        return JobOutcome(
+            id=job.id,
+            name=job.name,
+            gpus=job.gpus,
+            arrival=job.arrival,
+            first_start=account.first_start,
+            end=self._store.ends[job.id],
+            ideal=job.work,
+            held=Duration(account.held),
+            kept=Duration(account.kept),
+            lost=Duration(account.lost),
+            exposed=Duration(round(account.exposed)),
+            held_by_tier={tier: Duration(held) for tier, held in account.held_by_tier.items()},
+            preemptions=self._store.preemptions.get(job.id, 0),
+            upgrades=self._store.upgrades.get(job.id, 0),
+            failures=account.failures,
+            model=job.model,
+        )
