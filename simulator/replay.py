@@ -40,6 +40,7 @@ TICKS_MAX = 10_000
 """More ticks at one instant than any world needs; a bound, so that a bug can not spin."""
 
 SIMULATOR = "simulator"
+NAMES_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +170,7 @@ class _Run:
 
     def _left_over(self) -> str:
         left = [job.name for job in self._scenario.jobs if job.id not in self._store.ends]
-        shown = ", ".join(left[:5]) + (", ..." if len(left) > 5 else "")
+        shown = ", ".join(left[:NAMES_SHOWN]) + (", ..." if len(left) > NAMES_SHOWN else "")
         return f"nothing will happen any more, and {len(left)} jobs have not ended: {shown}"
 
     def _outcome_of(self, job: SimulatedJob) -> JobOutcome:
