@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic import JsonValue
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -63,6 +64,9 @@ def create_app(deps: ApiDependencies) -> FastAPI:
     )
     services = Services(deps)
     app.state.services = services
+    app.state.routes = [
+        route for module in _ROUTES for route in module.router.routes if isinstance(route, APIRoute)
+    ]
     for kind, handler in _HANDLERS.items():
         app.add_exception_handler(kind, handler)
     for module in _ROUTES:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -150,12 +151,22 @@ def on_http_error(request: Request, error: Exception) -> Response:
     reason = _REASON_BY_STATUS.get(error.status_code, "InternalError")
     headers = dict(error.headers or {})
     if reason == "MethodNotAllowed":
-        detail = f"{request.method} is not allowed here; allowed: {headers.get('Allow', 'none')}"
+        headers["Allow"] = ", ".join(_allowed_methods(request))
+        detail = f"{request.method} is not allowed here; allowed: {headers['Allow']}"
     elif reason == "NoSuchRoute":
         detail = f"there is nothing under {request.url.path[:200]}"
     else:
         detail = str(error.detail)
     return problem_response(request, reason, detail, headers=headers)
+
+
+def _allowed_methods(request: Request) -> list[str]:
+    """All methods of a path; the router itself names those of one of its routes alone."""
+    routes: list[APIRoute] = request.app.state.routes
+    path = request.url.path
+    return sorted(
+        method for route in routes if route.path_regex.match(path) for method in route.methods
+    )
 
 
 def on_invalid_parameters(request: Request, error: Exception) -> Response:

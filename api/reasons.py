@@ -186,13 +186,6 @@ _REASONS = (
         "Delete the job first, or submit under another name.",
     ),
     Reason(
-        "RequestInProgress",
-        409,
-        "The same request is being worked on",
-        "Another request with this idempotency key has not been answered yet.",
-        "Repeat after the time in Retry-After.",
-    ),
-    Reason(
         "Gone",
         410,
         "The history is no longer kept",
@@ -455,6 +448,11 @@ _ENTRY_REASONS = (
         "UnknownRole",
         "The job has no such role.",
         "The nearest is given.",
+    ),
+    EntryReason(
+        "NotSupportedYet",
+        "The field's feature is known and has not landed; the entry says when it comes.",
+        "Leave the field out.",
     ),
     EntryReason(
         "FieldIsImmutable",

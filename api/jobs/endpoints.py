@@ -149,8 +149,8 @@ def cancel_job(
     project: ProjectPath, name: NamePath, services: ServicesOf, caller: CallerOf, body: JsonBody
 ) -> Response:
     """End a job, after its grace unless `now`. Asked twice, done once."""
-    asked = body.read(CancelRequest)
     job = find_job(services, caller, project, name)
+    asked = body.read(CancelRequest)
     by = requester(services, body.request, caller, job=job, verb="cancel", reason=asked.reason)
     job = commands.cancel(services.store, job.id, by=by, now=asked.now)
     services.given.on_write()
@@ -167,8 +167,8 @@ def hold_job(
     project: ProjectPath, name: NamePath, services: ServicesOf, caller: CallerOf, body: JsonBody
 ) -> Response:
     """Keep a pending job from being considered."""
-    asked = body.read(HoldRequest)
     job = find_job(services, caller, project, name)
+    asked = body.read(HoldRequest)
     by = requester(services, body.request, caller, job=job, verb="hold", reason=asked.reason)
     job = commands.hold(services.store, job.id, by=by)
     services.given.on_write()
@@ -185,8 +185,8 @@ def release_job(
     project: ProjectPath, name: NamePath, services: ServicesOf, caller: CallerOf, body: JsonBody
 ) -> Response:
     """Let a held job be considered again."""
-    asked = body.read(HoldRequest)
     job = find_job(services, caller, project, name)
+    asked = body.read(HoldRequest)
     by = requester(services, body.request, caller, job=job, verb="release", reason=asked.reason)
     job = commands.release(services.store, job.id, by=by)
     services.given.on_write()

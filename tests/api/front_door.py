@@ -4,11 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
+from httpx2 import Response
 from starlette.testclient import TestClient
 
 from api.app import create_app
 from api.callers import new_secret, secret_hash
 from api.dependencies import ApiDependencies
+from api.errors import PROBLEM_TYPE
+from api.problems import Problem
 from scheduler.adapters.memory.clock import ManualClock
 from scheduler.adapters.memory.job_store import MemoryStore
 from scheduler.domain.ids import ProjectName, QueueName
@@ -82,3 +85,14 @@ class FrontDoor:
 
     def _wake(self) -> None:
         self.wakes += 1
+
+
+def a_problem(response: Response, status: int, reason: str) -> Problem:
+    """The problem body of a refused request, which is checked to be one."""
+    assert response.headers["Content-Type"] == PROBLEM_TYPE, response.text
+    problem = Problem.model_validate_json(response.content)
+    assert (response.status_code, problem.reason) == (status, reason), response.text
+    assert problem.status == status
+    assert problem.type == f"/errors/{reason}"
+    assert problem.request_id == response.headers["X-Request-Id"]
+    return problem
