@@ -165,7 +165,7 @@ def _allowed_methods(request: Request) -> list[str]:
     routes: list[APIRoute] = request.app.state.routes
     path = request.url.path
     return sorted(
-        method for route in routes if route.path_regex.match(path) for method in route.methods
+        method for route in routes if route.path_regex.match(path) for method in route.methods or ()
     )
 
 

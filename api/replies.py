@@ -9,25 +9,39 @@ from starlette.responses import Response
 from api.callers import Caller
 from api.errors import request_id
 from api.jobs.mapping import to_object
+from api.jobs.schemas import JobObject
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Job
 from scheduler.ports.unit import AuditRow, RecordAudit
 
 
-def model_response(
-    model: BaseModel, status: int = HTTPStatus.OK, headers: dict[str, str] | None = None
-) -> Response:
-    """`model` as JSON, without what is not set."""
-    body = model.model_dump_json(by_alias=True, exclude_none=True)
-    return Response(body, status_code=status, media_type="application/json", headers=headers)
+def to_json(model: BaseModel) -> str:
+    """`model` without what is not set."""
+    return model.model_dump_json(by_alias=True, exclude_none=True)
+
+
+def model_response(model: BaseModel, status: int = HTTPStatus.OK) -> Response:
+    """`model` as JSON."""
+    return Response(to_json(model), status_code=status, media_type="application/json")
 
 
 def job_response(job: Job, status: int, *, warnings: tuple[str, ...] = ()) -> Response:
-    """A job, with its version as ETag; and where it is, when it is new."""
-    headers = {"ETag": f'"{job.revision}"'}
-    if status == HTTPStatus.CREATED:
-        headers["Location"] = f"/api/v1/projects/{job.project}/jobs/{job.name}"
-    response = model_response(to_object(job), status, headers)
+    """A job, with its version as ETag."""
+    response = model_response(to_object(job), status)
+    response.headers["ETag"] = f'"{job.revision}"'
+    return _warned(response, warnings)
+
+
+def created_response(text: str, *, warnings: tuple[str, ...] = ()) -> Response:
+    """A new job, whose JSON is `text`, with its version and where it is."""
+    made = JobObject.model_validate_json(text).metadata
+    response = Response(text, status_code=HTTPStatus.CREATED, media_type="application/json")
+    response.headers["ETag"] = f'"{made.resource_version}"'
+    response.headers["Location"] = f"/api/v1/projects/{made.project}/jobs/{made.name}"
+    return _warned(response, warnings)
+
+
+def _warned(response: Response, warnings: tuple[str, ...]) -> Response:
     for warning in warnings:
         response.headers.append("Warning", f'299 dallyd "{warning}"')
     return response

@@ -5,15 +5,16 @@ from collections.abc import Mapping
 from api.dependencies import Services
 from api.jobs.schemas import PositionView, RoundView, WhyView
 from api.times import render_instant
+from scheduler.control.loop import CYCLE_TOLD_EVERY
 from scheduler.domain.explain import explain, explain_stop, verdict, ways_out
-from scheduler.domain.instants import SECOND, Duration, elapsed, in_seconds
+from scheduler.domain.instants import Duration, elapsed, in_seconds
 from scheduler.domain.job import Job, JobPhase
 from scheduler.domain.placement import Blocked
 from scheduler.ports.job_store import JobQuery
 from scheduler.ports.unit import Answer, RecordCycle
 
-STALE_AFTER = Duration(30 * SECOND)
-"""Three rounds: a cycle is recorded at least every ten seconds while a leader acts."""
+STALE_AFTER = Duration(3 * CYCLE_TOLD_EVERY)
+"""Three rounds: while a leader acts, a cycle is recorded at least that often."""
 
 _SAID: Mapping[JobPhase, str] = {
     JobPhase.HELD: "held by a user; not considered until it is released",

@@ -15,8 +15,8 @@ from api.job_files.reading import read_job_file
 from api.job_files.rules import Surroundings
 from api.job_files.schemas import JobFile
 from api.job_files.spec_mapping import to_spec
-from api.jobs.mapping import looks_secret
-from api.replies import audit_row, job_response
+from api.jobs.mapping import looks_secret, to_object
+from api.replies import audit_row, created_response, job_response, to_json
 from scheduler.control import commands
 from scheduler.control.commands import Requester
 from scheduler.domain.errors import ConflictError, IdempotencyMismatchError, NotFoundError
@@ -59,7 +59,7 @@ def create(submission: Submission) -> Response:
     if submission.is_dry_run:
         _refuse_taken_name(submission, job)
         return job_response(job, HTTPStatus.OK, warnings=_warnings(job))
-    response = job_response(job, HTTPStatus.CREATED, warnings=_warnings(job))
+    response = created_response(to_json(to_object(job)), warnings=_warnings(job))
     by = Requester(
         actor=submission.caller.name,
         at=job.submitted_at,
@@ -131,13 +131,9 @@ def _replayed(submission: Submission) -> Response | None:
         return None
     if remembered.body_sha256 != submission.body.sha256:
         raise IdempotencyMismatchError("the key was used before with another body")
-    headers = {"Idempotent-Replayed": "true"}
-    return Response(
-        remembered.reply,
-        status_code=remembered.status,
-        media_type="application/json",
-        headers=headers,
-    )
+    response = created_response(remembered.reply)
+    response.headers["Idempotent-Replayed"] = "true"
+    return response
 
 
 def _records(

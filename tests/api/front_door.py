@@ -8,6 +8,7 @@ from httpx2 import Response
 from starlette.testclient import TestClient
 
 from api.app import create_app
+from api.attempt_tokens import AttemptTokens
 from api.callers import new_secret, secret_hash
 from api.dependencies import ApiDependencies
 from api.errors import PROBLEM_TYPE
@@ -32,9 +33,9 @@ def a_file(name: str = "train", **spec: object) -> dict[str, object]:
 class FrontDoor:
     """An API and what lies behind it."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: MemoryStore | None = None) -> None:
         self.clock = ManualClock(A_MOMENT)
-        self.store = MemoryStore()
+        self.store = store or MemoryStore()
         self._numbers = count(1)
         self.wakes = 0
         self.admin_token = self.token("root", is_admin=True)
@@ -48,6 +49,11 @@ class FrontDoor:
             version="0.1.0",
             on_write=self._wake,
         )
+
+    @property
+    def attempt_tokens(self) -> AttemptTokens:
+        """Signs tokens as the server does."""
+        return AttemptTokens(self.deps.secret)
 
     def new_id(self) -> str:
         """Ids in order, shaped like a UUID."""
