@@ -23,6 +23,7 @@ RESERVED_PREFIX = "DALLY_"
 
 RESERVED_NAMES = frozenset(
     {
+        "CUDA_DEVICE_ORDER",
         "CUDA_VISIBLE_DEVICES",
         "HYDRA_HOST_FILE",
         "I_MPI_HYDRA_HOST_FILE",
@@ -95,8 +96,8 @@ def worker_environment(
 ) -> dict[str, str]:
     """All variables of one worker, the user's included.
 
-    `devices` are the GPUs it may use as CUDA numbers them; None where the cluster hides the others
-    itself.
+    `devices` are the GPUs it may use, by their numbers in the order of the PCI bus; None where the
+    cluster hides the others itself.
     """
     contract = {
         **_identity(gang, rank),
@@ -107,6 +108,7 @@ def worker_environment(
     }
     if devices is not None:
         contract["CUDA_VISIBLE_DEVICES"] = ",".join(devices)
+        contract["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     # Reserved names are refused at submission; a job from before a name was reserved loses it here.
     users = {
         name: expanded(value, contract)

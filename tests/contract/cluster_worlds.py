@@ -14,6 +14,7 @@ from typing import Protocol
 
 from scheduler.adapters.local.cluster import LocalCluster
 from scheduler.adapters.local.gang_making import GangSettings, inherited
+from scheduler.adapters.local.machine import MachineGpus, with_gpu_indices
 from scheduler.adapters.memory.clock import ManualClock
 from scheduler.adapters.memory.cluster import MemoryCluster
 from scheduler.adapters.memory.workers import WorkerScript
@@ -27,9 +28,8 @@ from tests.builders import a_node
 from tests.gangs import an_order
 from tests.polling import wait_until
 
-NODES = (
-    a_node("n0", gpus=8, path=("r1",)),
-    a_node("n1", gpus=8, path=("r1",)),
+NODES = with_gpu_indices(
+    (a_node("n0", gpus=8, path=("r1",)), a_node("n1", gpus=8, path=("r1",))), MachineGpus(count=0)
 )
 LEVELS = (Level(name=LevelName("rack"), label="rack"),)
 

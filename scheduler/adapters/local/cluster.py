@@ -45,6 +45,7 @@ class LocalCluster:
         """`on_change` is called from the executor's thread whenever `observe` has news."""
         self._clock = clock
         self._layout = Layout(data_dir)
+        self._levels = levels
         self._views = Views(levels, settings.nodes)
         self._settings = settings
         self._limits = limits or RetentionLimits()
@@ -62,6 +63,7 @@ class LocalCluster:
             os.close(self._lock)
             message = f"another server runs workers from {self._layout.root}"
             raise AlreadyServingError(message) from None
+        self._views = Views(self._levels, self._settings.nodes)
         self._keeper = Keeper(
             self._layout,
             GangMaker(self._layout, self._settings),

@@ -38,7 +38,7 @@ class WorkerPlace:
 
     node: NodeName
     port: int
-    devices: tuple[str, ...]
+    gpus: tuple[int, ...]
     """GPUs of the machine, or slots, by number."""
 
 
@@ -92,7 +92,7 @@ class GangFolder:
 
     def write_places(self, places: tuple[WorkerPlace, ...]) -> None:
         """Keep what was chosen for the workers, in rank order."""
-        rows = [{"node": p.node, "port": p.port, "devices": list(p.devices)} for p in places]
+        rows = [{"node": p.node, "port": p.port, "gpus": list(p.gpus)} for p in places]
         with (self.path / GANG).open("w") as file:
             json.dump({"workers": rows}, file, indent=1)
             file.flush()
@@ -101,9 +101,7 @@ class GangFolder:
     def places(self) -> tuple[WorkerPlace, ...]:
         """What was chosen for the workers, in rank order."""
         return tuple(
-            WorkerPlace(
-                node=NodeName(row["node"]), port=int(row["port"]), devices=tuple(row["devices"])
-            )
+            WorkerPlace(node=NodeName(row["node"]), port=int(row["port"]), gpus=tuple(row["gpus"]))
             for row in json.loads((self.path / GANG).read_text())["workers"]
         )
 

@@ -59,9 +59,9 @@ class LocalGang:
         """Ports of workers that are not over."""
         return [place.port for place in self._places_in_use()]
 
-    def devices_in_use(self) -> list[str]:
+    def gpus_in_use(self) -> list[int]:
         """GPUs of workers that are not over."""
-        return [device for place in self._places_in_use() for device in place.devices]
+        return [gpu for place in self._places_in_use() for gpu in place.gpus]
 
     def want_stop(self, kill_at: int) -> None:
         """It must end; `kill_at` on the monotonic clock in microseconds, the earliest one holds."""
@@ -74,9 +74,8 @@ class LocalGang:
             known = self.reports[rank]
             if known is None or known.state not in _LAST_STATES:
                 node = self.places[rank].node
-                self.reports[rank] = self._worker(rank).report(
-                    self.folder.attempt, Rank(rank), node
-                )
+                found = self._worker(rank).report(self.folder.attempt, Rank(rank), node)
+                self.reports[rank] = found or known
 
     def look(self) -> None:
         """Find out what happened without a ring: ends, and supervisors that died."""

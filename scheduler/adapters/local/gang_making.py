@@ -57,9 +57,7 @@ class GangSettings:
     """What the server says about every gang."""
 
     nodes: tuple[Node, ...]
-    devices: tuple[str, ...] = ()
-    """The machine's GPUs as CUDA numbers them, dealt to the nodes in their order; empty: the nodes'
-    GPUs are slots that are only counted."""
+    """Each with the numbers of its GPUs; see machine.py."""
     api_url: str = ""
     attempt_token: Callable[[AttemptKey], str]
     base_dir: Path
@@ -77,7 +75,7 @@ class InUse:
     """What living workers hold."""
 
     ports: frozenset[int] = field(default_factory=frozenset)
-    devices: frozenset[str] = field(default_factory=frozenset)
+    gpus: frozenset[int] = field(default_factory=frozenset)
 
 
 def inherited(environ: Mapping[str, str], *, python: str) -> dict[str, str]:
@@ -94,7 +92,7 @@ class GangMaker:
         self._layout = layout
         self._settings = settings
         self._ports = PortNumbers(sum(os.fsencode(layout.root)) * 97)
-        self._devices_by_node = _deal(settings.nodes, settings.devices)
+        self._gpus_by_node = {node.name: _indices(node) for node in settings.nodes}
 
     def publish(self, order: GangOrder, in_use: InUse) -> GangFolder:
         """Write the whole folder of a gang that is not there yet, then let it appear at once.
@@ -113,7 +111,7 @@ class GangMaker:
         except RefusedError as error:
             refusal = error
             places = tuple(
-                WorkerPlace(node=held.node, port=0, devices=()) for held in order.reservations
+                WorkerPlace(node=held.node, port=0, gpus=()) for held in order.reservations
             )
             texts = ("",) * len(places)
         new.write_places(places)
@@ -129,23 +127,21 @@ class GangMaker:
 
     def _places(self, order: GangOrder, in_use: InUse) -> tuple[WorkerPlace, ...]:
         ports = self._ports.take(len(order.reservations), used=in_use.ports)
-        taken = set(in_use.devices)
+        taken = set(in_use.gpus)
         places: list[WorkerPlace] = []
         for held, port in zip(order.reservations, ports, strict=True):
-            devices = self._devices_of(held, taken)
-            taken.update(devices)
-            places.append(WorkerPlace(node=held.node, port=port, devices=devices))
+            gpus = self._gpus_of(held, taken)
+            taken.update(gpus)
+            places.append(WorkerPlace(node=held.node, port=port, gpus=gpus))
         return tuple(places)
 
-    def _devices_of(self, held: Reservation, taken: set[str]) -> tuple[str, ...]:
-        every = self._devices_by_node.get(held.node)
-        if every is None:
+    def _gpus_of(self, held: Reservation, taken: set[int]) -> tuple[int, ...]:
+        """The GPUs that were reserved, or the lowest free ones; never one that is in use."""
+        if held.node not in self._gpus_by_node:
             raise RefusedError(Outcome.ADMISSION_REJECTED, f"no node named {held.node}")
-        if held.gpu_indices is None:
-            wanted = tuple(device for device in every if device not in taken)[: held.gpus]
-        else:
-            wanted = tuple(every[index] for index in held.gpu_indices if index < len(every))
-        if len(wanted) < held.gpus or taken.intersection(wanted):
+        free = [gpu for gpu in self._gpus_by_node[held.node] if gpu not in taken]
+        wanted = tuple(free[: held.gpus]) if held.gpu_indices is None else held.gpu_indices
+        if len(wanted) < held.gpus or not set(wanted) <= set(free):
             message = f"node {held.node} has not {held.gpus} free GPUs for rank {held.rank}"
             raise RefusedError(Outcome.ADMISSION_REJECTED, message)
         return wanted
@@ -175,15 +171,15 @@ class GangMaker:
     def _spec_text(
         self, facts: GangFacts, places: tuple[WorkerPlace, ...], rank: Rank, gang: GangFolder
     ) -> str:
-        devices = places[rank].devices
+        gpus = places[rank].gpus
         records = [f"log_bytes_max={self._settings.log_bytes_max}"]
         if facts.spec.launcher is Launcher.MPI:
             # All workers are on this machine: rank 0 starts the processes of all of them.
             if rank == 0:
-                devices = tuple(device for place in places for device in place.devices)
+                gpus = tuple(gpu for place in places for gpu in place.gpus)
             else:
                 records.append(f"holds_until={gang.worker(0).path}")
-        variables = worker_environment(facts, rank, devices=devices)
+        variables = worker_environment(facts, rank, devices=tuple(map(str, gpus)))
         environment = {**self._settings.environment, **variables}
         folder = self._settings.base_dir / facts.spec.working_dir
         records.append(f"folder={folder if facts.spec.working_dir else gang.path / folders.WORK}")
@@ -203,19 +199,9 @@ class GangMaker:
         return folder
 
 
-def _deal(nodes: tuple[Node, ...], devices: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Which devices belong to which node."""
-    wanted = sum(node.gpus for node in nodes)
-    if not devices:
-        devices = tuple(str(number) for number in range(wanted))
-    if len(devices) < wanted:
-        raise ValueError(f"the nodes have {wanted} GPUs together, this machine has {len(devices)}")
-    dealt: dict[str, tuple[str, ...]] = {}
-    start = 0
-    for node in nodes:
-        dealt[node.name] = devices[start : start + node.gpus]
-        start += node.gpus
-    return dealt
+def _indices(node: Node) -> tuple[int, ...]:
+    assert node.gpu_indices is not None, f"{node.name}: its GPUs have no numbers"
+    return node.gpu_indices
 
 
 def _write_private(path: Path, text: str) -> None:

@@ -189,7 +189,7 @@ class Keeper:
     def _publish(self, order: GangOrder) -> None:
         in_use = InUse(
             ports=frozenset(port for gang in self._gangs.values() for port in gang.ports_in_use()),
-            devices=frozenset(d for gang in self._gangs.values() for d in gang.devices_in_use()),
+            gpus=frozenset(gpu for gang in self._gangs.values() for gpu in gang.gpus_in_use()),
         )
         reach(KillPoint.LOCAL_BEFORE_PUBLISH)
         try:

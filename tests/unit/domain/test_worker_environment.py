@@ -57,6 +57,7 @@ def test_every_worker_knows_its_job_and_its_place_in_the_gang() -> None:
     order = an_order(nodes={"n0": 1, "n1": 1}, gpus_per_worker=2, deadline=Instant(5_900_000))
     found = worker_environment(facts(order, hosts=["a", "b"]), Rank(1), devices=("2", "3"))
     assert found == {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": "2,3",
         "DALLY_API_TOKEN": "secret",
         "DALLY_API_URL": "http://dallyd:8080",

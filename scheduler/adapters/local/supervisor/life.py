@@ -44,6 +44,17 @@ READS_MAX = 64
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 """Exit codes that shells give when a command can not be started."""
 
+RESET_SIGNALS = (
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGHUP,
+    signal.SIGCHLD,
+    signal.SIGPIPE,
+    signal.SIGXFSZ,
+)
+"""Signals that this process, or whoever started the server, may treat in a way of its own."""
+
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -195,6 +206,9 @@ class Supervisor:
         facts = read_record(f"../{STOP}")
         if facts:
             self._kill_at = int(facts["kill_at"]) / 1_000_000
+        elif not os.path.exists(CLAIM):
+            # Somebody removed the folder: nobody could stop the worker any more.
+            self._kill_at = 0.0
 
     def _wait(self, milliseconds: int, *others: int) -> None:
         """Until something happens, at most so long."""
@@ -218,13 +232,15 @@ class Supervisor:
                 write_record(END, {"ended_at": microseconds(), **facts}, durable=True)
                 break
             except OSError:
+                if not os.path.exists(CLAIM):
+                    return
                 time.sleep(1)
         tell(self._name)
 
 
 def become(spec: Spec, *, output: int, report_failure: int) -> None:
     """In the forked child: turn into the command; returns only if that failed."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGPIPE):
+    for number in RESET_SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(output, 1)
@@ -234,6 +250,16 @@ def become(spec: Spec, *, output: int, report_failure: int) -> None:
         os.execvpe(spec.command[0], spec.command, spec.environ)  # noqa: S606 - no shell wanted
     except OSError as error:
         os.write(report_failure, str(error.errno).encode())
+
+
+def close_strange_files() -> None:
+    """Close what the server, or whoever started it, left open: no worker may hold on to it."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:  # noqa: PLR2004 - the three standard streams
+            try:
+                os.close(int(name))
+            except OSError:
+                continue  # The folder that was just read.
 
 
 def claim(spec: Spec) -> bool:
@@ -263,6 +289,7 @@ def load_prctl() -> Callable[[int, int], int]:
 
 def main() -> None:
     """Entry point."""
+    close_strange_files()
     folder = sys.argv[1]
     os.chdir(folder)
     name = "/".join(folder.split("/")[-2:])

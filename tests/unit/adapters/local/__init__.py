@@ -1,0 +1,1 @@
+"""Parts of the local executor that start no process."""
