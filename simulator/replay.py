@@ -112,6 +112,7 @@ class _Run:
                 sink=_SilentSink(),
             ),
             poll=POLL,
+            tell_every=POLL,
         )
         self._failures = Failures(scenario.faults, seed=scenario.seed)
         for job in scenario.jobs:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from scheduler.control import events
-from scheduler.control.live_jobs import LiveAttempt, LiveJobs
+from scheduler.control.live_jobs import LiveJobs
 from scheduler.control.outside import Outside
 from scheduler.control.writing import revised
 from scheduler.domain.errors import ConflictError
@@ -13,6 +13,7 @@ from scheduler.domain.instants import Instant, elapsed, in_seconds
 from scheduler.domain.job import Attempt, Job, JobPhase, Outcome
 from scheduler.domain.plan import Plan, Start
 from scheduler.domain.reservation import AttemptKey, Reservation
+from scheduler.domain.snapshot import RunningGang
 from scheduler.domain.topology import Node
 from scheduler.ports.kill_points import KillPoint, reach
 from scheduler.ports.unit import Reserve, SaveAttempt, SaveJob, Unit
@@ -91,7 +92,7 @@ def cancel_waiting(live: LiveJobs, outside: Outside, *, epoch: Epoch) -> bool:
 class FreeIndices:
     """Which GPUs of each node are free, by number, on nodes where we say who gets which."""
 
-    def __init__(self, nodes: Iterable[Node], attempts: Iterable[LiveAttempt]) -> None:
+    def __init__(self, nodes: Iterable[Node], attempts: Iterable[RunningGang]) -> None:
         self._free: dict[NodeName, list[int]] = {
             node.name: list(node.gpu_indices) for node in nodes if node.gpu_indices is not None
         }
@@ -119,7 +120,7 @@ class FreeIndices:
 
 def _claim(
     job: Job, start: Start, indices: FreeIndices, *, epoch: Epoch, now: Instant
-) -> tuple[Unit, LiveAttempt]:
+) -> tuple[Unit, RunningGang]:
     number = AttemptNumber(job.attempts)
     attempt = Attempt(
         job_id=job.id,
@@ -142,7 +143,7 @@ def _claim(
         events=(events.gang_placed(starting, attempt, now),),
         epoch=epoch,
     )
-    taken = LiveAttempt(job=revised(starting, job), attempt=attempt, reservations=reservations)
+    taken = RunningGang(job=revised(starting, job), attempt=attempt, reservations=reservations)
     return unit, taken
 
 

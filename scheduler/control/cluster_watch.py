@@ -37,6 +37,8 @@ class ClusterWatch:
         """The last look that listed every worker there was."""
         self._unready_since: dict[NodeName, Instant] = {}
         self._sequence: int | None = None
+        self._news: set[AttemptKey] = set()
+        self._is_all_news = True
 
     @property
     def is_reachable(self) -> bool:
@@ -54,6 +56,17 @@ class ClusterWatch:
         is_news = self._take_reports(view) or is_news
         self._sequence = view.sequence
         return is_news
+
+    def take_news(self) -> set[AttemptKey] | None:
+        """Attempts of which a look has brought something since the last call; None: all there are,
+        and those that are not listed any more."""
+        news = None if self._is_all_news else self._news
+        self._news, self._is_all_news = set(), False
+        return news
+
+    def expect_anything(self) -> None:
+        """What was told may not have been acted upon: take it for news again."""
+        self._is_all_news = True
 
     def look_whole(self) -> None:
         """Have the next look list every worker."""
@@ -95,6 +108,7 @@ class ClusterWatch:
             self.unreachable_since = now if is_news else self.unreachable_since
             self.reachable_since = None
         self.generation += is_news
+        self._is_all_news |= is_news
         return is_news
 
     def _take_nodes(self, view: ClusterView, now: Instant) -> bool:
@@ -118,12 +132,15 @@ class ClusterWatch:
         for report in view.workers:
             fresh.setdefault(report.attempt, {})[report.rank] = report
         is_whole = self._sequence is None
-        is_news = any(self.reports.get(key) != reports for key, reports in fresh.items())
-        is_news = is_news or not view.attempts_complete <= self._complete
+        changed = {key for key, reports in fresh.items() if self.reports.get(key) != reports}
+        changed |= view.attempts_complete - self._complete
+        self._news |= changed
+        is_news = bool(changed)
         if is_whole:
             is_news = is_news or len(fresh) != len(self.reports) or self._whole_look == 0
             self.reports = dict(fresh)
             self._complete = set(view.attempts_complete)
+            self._is_all_news = True
             if view.is_complete:
                 self._whole_look = self.looks
         else:

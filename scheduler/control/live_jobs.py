@@ -1,22 +1,13 @@
 """The loop's own copy of the live state: read whole once, then kept current by change sets."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from scheduler.domain.gang import GangRequest, NumberedRequest, gang_request
 from scheduler.domain.ids import JobId, Sequence
-from scheduler.domain.job import Attempt, AttemptPhase, Job, JobPhase
+from scheduler.domain.job import AttemptPhase, Job, JobPhase
 from scheduler.domain.reservation import Reservation
+from scheduler.domain.snapshot import RunningGang
 from scheduler.ports.job_store import JobStore, LiveState
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveAttempt:
-    """An attempt that has not ended, with its job and what it holds."""
-
-    job: Job
-    attempt: Attempt
-    reservations: tuple[Reservation, ...]
 
 
 class LiveJobs:
@@ -27,7 +18,7 @@ class LiveJobs:
         """Jobs in phase Pending."""
         self.waiting_to_stop: dict[JobId, Job] = {}
         """Jobs that hold nothing and were asked to stop."""
-        self.attempts: dict[JobId, LiveAttempt] = {}
+        self.attempts: dict[JobId, RunningGang] = {}
         self.requests: dict[JobId, NumberedRequest] = {}
         """What each pending job asks of the cluster."""
         self.sequence: Sequence | None = None
@@ -38,6 +29,7 @@ class LiveJobs:
         """Counts the changes of what is held."""
         self._numbered: dict[GangRequest, NumberedRequest] = {}
         self._numbers = 0
+        self._news: set[JobId] = set()
 
     def forget(self) -> None:
         """Know nothing: the next refresh reads everything."""
@@ -46,6 +38,7 @@ class LiveJobs:
         self.attempts.clear()
         self.requests.clear()
         self._numbered.clear()
+        self._news.clear()
         self.sequence = None
         self.pending_version += 1
         self.held_version += 1
@@ -61,7 +54,12 @@ class LiveJobs:
         self.sequence = state.sequence
         return changed
 
-    def put(self, job: Job, live: LiveAttempt | None) -> None:
+    def take_news(self) -> set[JobId]:
+        """Jobs of which a refresh has brought something since the last call."""
+        news, self._news = self._news, set()
+        return news
+
+    def put(self, job: Job, live: RunningGang | None) -> None:
         """What is known of one job now."""
         before = self.attempts.get(job.id)
         held = None if live is None else live.reservations
@@ -109,18 +107,19 @@ class LiveJobs:
         for job in state.jobs:
             attempt = attempts.get(job.id)
             live = (
-                LiveAttempt(job=job, attempt=attempt, reservations=tuple(held.get(job.id, ())))
+                RunningGang(job=job, attempt=attempt, reservations=tuple(held.get(job.id, ())))
                 if attempt is not None
                 else None
             )
             if not self._knows(job, live):
                 self.put(job, live)
+                self._news.add(job.id)
                 changed = True
         for job_id in state.deleted:
             self.drop(job_id)
         return changed
 
-    def _knows(self, job: Job, live: LiveAttempt | None) -> bool:
+    def _knows(self, job: Job, live: RunningGang | None) -> bool:
         if live is not None:
             return self.attempts.get(job.id) == live
         if job.id in self.attempts:

@@ -32,7 +32,7 @@ from scheduler.domain.queue import Queue
 from scheduler.engine.cycle import decide_by_knobs
 from scheduler.engine.invariants import check_plan
 from scheduler.ports.kill_points import KillPoint, reach
-from scheduler.ports.unit import Change, RecordCycle, SaveAnswers, SaveNodes, Unit
+from scheduler.ports.unit import Answer, Change, RecordCycle, SaveAnswers, SaveNodes, Unit
 
 CYCLE_TOLD_EVERY = seconds(5)
 """How old the recorded cycle may get while nothing changes: it shows that the loop lives."""
@@ -56,14 +56,18 @@ class _Basis:
 class ControlLoop:
     """One scheduler loop. `tick` is called by one thread, never twice at once."""
 
-    def __init__(self, outside: Outside, *, poll: Duration = SECOND) -> None:
-        """`poll`: the longest time between two ticks."""
+    def __init__(
+        self, outside: Outside, *, poll: Duration = SECOND, tell_every: Duration = Duration(0)
+    ) -> None:
+        """`poll`: the longest time between two ticks. `tell_every`: why jobs wait, and how many
+        there are, is told no more often than so."""
         self._outside = outside
         self._poll = poll
+        self._tell_every = tell_every
         self._live = LiveJobs()
         self._watch = ClusterWatch()
-        self._settling = Settling(outside, self._live, self._watch)
         self._strays = Strays(outside, self._live, self._watch)
+        self._settling = Settling(outside, self._live, self._watch, self._strays)
         self._book = AnswerBook()
         self._census = Census(outside.sink)
         self._epoch: Epoch | None = None
@@ -78,6 +82,9 @@ class ControlLoop:
         """When the passing of time alone brings the next change."""
         self._cycle = 0
         self._cycle_told_at: Instant | None = None
+        self._told_plan: Plan | None = None
+        """The plan whose answers the store has."""
+        self._told_at: Instant | None = None
 
     def tick(self) -> Instant:
         """One cycle. Returns when to call again at the latest."""
@@ -96,6 +103,7 @@ class ControlLoop:
             self._begin_term(None)
             self._outside.sink.emit("store_unavailable", {"error": str(error)})
         except ClusterUnavailableError as error:
+            self._watch.expect_anything()
             self._outside.sink.emit("cluster_unavailable", {"error": str(error)})
         return after(now, self._poll)
 
@@ -110,6 +118,8 @@ class ControlLoop:
         self._basis = None
         self._nodes_saved = -1
         self._due = None
+        self._told_plan = None
+        self._told_at = None
         self._outside.sink.emit("leadership", {"epoch": epoch, "leads": epoch is not None})
         if epoch is not None:
             last = self._outside.store.last_cycle()
@@ -125,7 +135,9 @@ class ControlLoop:
 
         # 2. Settle: every gang moves on as far as it goes.
         moment = self._moment(now)
-        self._settling.advance_all(moment, epoch)
+        news = self._watch.take_news()
+        self._settling.advance_changed(moment, epoch, news=news)
+        self._strays.note(news)
         has_lost_a_race = cancel_waiting(self._live, self._outside, epoch=epoch)
         self._strays.look_after(now)
 
@@ -134,7 +146,6 @@ class ControlLoop:
 
         # 4. Tell why the rest waits.
         self._tell(epoch, now)
-        self._census.take(self._live, self._watch, self._plan)
         self._due = self._next_due(moment)
         must_look_again = self._settling.must_look_again() or has_lost_a_race
         return now if must_look_again else self._next_tick(now)
@@ -215,25 +226,30 @@ class ControlLoop:
 
     def _tell(self, epoch: Epoch, now: Instant) -> None:
         """Store the answers that have changed, and now and then that the loop lives."""
-        waiting = self._live.pending
-        blocked = {
-            job_id: reason for job_id, reason in self._plan.blocked.items() if job_id in waiting
-        }
-        answers = self._book.news(blocked, waiting, now)
-        told_at = self._cycle_told_at
-        if not answers and told_at is not None and now < after(told_at, CYCLE_TOLD_EVERY):
+        if self._told_at is not None and now < after(self._told_at, self._tell_every):
             return
-        changes: list[Change] = [SaveAnswers(answers=answers)] if answers else []
-        changes.append(RecordCycle(cycle=self._cycle, at=now))
-        reach(KillPoint.RUN_BEFORE_ANSWERS)
-        self._outside.store.write(Unit(changes=tuple(changes), epoch=epoch))
-        reach(KillPoint.RUN_AFTER_ANSWERS)
-        self._cycle_told_at = now
+        answers: tuple[Answer, ...] = ()
+        if self._plan is not self._told_plan or self._book.is_behind:
+            waiting = self._live.pending
+            blocked = {
+                job_id: reason for job_id, reason in self._plan.blocked.items() if job_id in waiting
+            }
+            answers = self._book.news(blocked, waiting, now)
+        self._census.take(self._live, self._watch, self._plan)
+        told_at = self._cycle_told_at
+        if answers or told_at is None or now >= after(told_at, CYCLE_TOLD_EVERY):
+            changes: list[Change] = [SaveAnswers(answers=answers)] if answers else []
+            changes.append(RecordCycle(cycle=self._cycle, at=now))
+            reach(KillPoint.RUN_BEFORE_ANSWERS)
+            self._outside.store.write(Unit(changes=tuple(changes), epoch=epoch))
+            reach(KillPoint.RUN_AFTER_ANSWERS)
+            self._cycle_told_at = now
+        self._told_plan, self._told_at = self._plan, now
 
     def _next_due(self, moment: Moment) -> Instant | None:
         instants = (
             self._plan.next_wakeup,
-            self._settling.next_due(moment),
+            self._settling.next_due(),
             self._strays.next_due(),
             self._watch.next_loss(moment.now, moment.knobs.node_lost_after),
         )

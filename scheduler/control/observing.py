@@ -13,7 +13,7 @@ from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.placement import Blocked, ClusterUnreachable
 from scheduler.domain.plan import Plan
 from scheduler.domain.queue import Queue
-from scheduler.domain.snapshot import RunningGang, Snapshot
+from scheduler.domain.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +40,7 @@ def snapshot_of(
         levels=watch.levels,
         nodes=watch.nodes,
         pending=tuple(live.pending.values()),
-        holding=tuple(
-            RunningGang(job=held.job, attempt=held.attempt, reservations=held.reservations)
-            for held in live.attempts.values()
-        ),
+        holding=tuple(live.attempts.values()),
         queues=observed.queues,
         knobs=observed.knobs,
         tree=watch.tree,

@@ -4,23 +4,27 @@ Requests follow from what is stored, never the other way round, and each may be 
 whatever a crash leaves undone, the next leader's first look at the store makes good.
 """
 
-from collections.abc import Mapping
+import heapq
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import assert_never
 
 from scheduler.control.cluster_watch import ClusterWatch
 from scheduler.control.gang import ONCE_MADE, TERMINAL_STATES, Gang
-from scheduler.control.live_jobs import LiveAttempt, LiveJobs
+from scheduler.control.live_jobs import LiveJobs
 from scheduler.control.moves import Moment, Move, due_instants, hang_at, next_move
 from scheduler.control.outside import Outside
+from scheduler.control.strays import Strays
 from scheduler.control.writing import as_written, step_of, unit_of
 from scheduler.domain.errors import ConflictError
 from scheduler.domain.failures import run_time_of
-from scheduler.domain.ids import Epoch, JobId
+from scheduler.domain.ids import Epoch, JobId, NodeName
 from scheduler.domain.instants import Instant, after, in_seconds
 from scheduler.domain.job import Attempt, AttemptPhase
+from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.reservation import AttemptKey
+from scheduler.domain.snapshot import RunningGang
 from scheduler.ports.cluster import GangOrder
 from scheduler.ports.kill_points import KillPoint, reach
 
@@ -48,26 +52,58 @@ class _Asked:
 class Settling:
     """Brings gangs and their records together; owned by the loop."""
 
-    def __init__(self, outside: Outside, live: LiveJobs, watch: ClusterWatch) -> None:
+    def __init__(
+        self, outside: Outside, live: LiveJobs, watch: ClusterWatch, strays: Strays
+    ) -> None:
         self._outside = outside
         self._live = live
         self._watch = watch
+        self._strays = strays
         self._asked: dict[AttemptKey, _Asked] = {}
         self._last_steps: dict[AttemptKey, Instant] = {}
         self._must_look_again = False
+        self._again: set[JobId] = set()
+        """Gangs to look at in the next round, whatever it brings."""
+        self._due: dict[JobId, Instant] = {}
+        """When the passing of time alone may bring the next move of a gang."""
+        self._due_heap: list[tuple[Instant, JobId]] = []
+        """The same in order; an entry that `_due` does not have any more is void."""
+        self._rules: tuple[PolicyKnobs, frozenset[NodeName]] | None = None
+        """Knobs and lost nodes of the last round."""
 
     def forget(self) -> None:
         """Know nothing of what was asked: a new term begins."""
         self._asked.clear()
         self._last_steps.clear()
+        self._again.clear()
+        self._due.clear()
+        self._due_heap.clear()
+        self._rules = None
 
-    def advance_all(self, moment: Moment, epoch: Epoch) -> None:
-        """Move every live gang as far as it goes now."""
-        for job_id in sorted(self._live.attempts):
+    def advance_changed(
+        self, moment: Moment, epoch: Epoch, *, news: Collection[AttemptKey] | None
+    ) -> None:
+        """Move every live gang that something has happened to as far as it goes now.
+
+        `news`: attempts that the cluster told something of; None: it may have told of any.
+        """
+        rules = (moment.knobs, moment.lost_nodes)
+        job_ids = self._live.take_news() | self._again | self._take_due(moment.now)
+        self._again = set()
+        if news is None or rules != self._rules:
+            job_ids |= self._live.attempts.keys()
+        else:
+            job_ids |= {key.job_id for key in news}
+        self._rules = rules
+        for job_id in sorted(job_ids):
             self.advance(job_id, moment, epoch)
 
     def advance(self, job_id: JobId, moment: Moment, epoch: Epoch) -> None:
         """Move one gang as far as it goes now."""
+        self._advance(job_id, moment, epoch)
+        self._note_due(job_id, moment)
+
+    def _advance(self, job_id: JobId, moment: Moment, epoch: Epoch) -> None:
         for _ in range(MOVES_MAX):
             live = self._live.attempts.get(job_id)
             if live is None:
@@ -85,16 +121,33 @@ class Settling:
         must, self._must_look_again = self._must_look_again, False
         return must
 
-    def next_due(self, moment: Moment) -> Instant | None:
+    def next_due(self) -> Instant | None:
         """When the passing of time alone may bring the next move."""
-        instants = (
-            at
-            for live in self._live.attempts.values()
-            for at in due_instants(self._gang(live), moment)
-        )
-        return min((at for at in instants if at > moment.now), default=None)
+        heap, due = self._due_heap, self._due
+        while heap and due.get(heap[0][1]) != heap[0][0]:
+            heapq.heappop(heap)
+        return heap[0][0] if heap else None
 
-    def _gang(self, live: LiveAttempt) -> Gang:
+    def _take_due(self, now: Instant) -> set[JobId]:
+        """Gangs whose time has come."""
+        taken: set[JobId] = set()
+        while (at := self.next_due()) is not None and at <= now:
+            _, job_id = heapq.heappop(self._due_heap)
+            del self._due[job_id]
+            taken.add(job_id)
+        return taken
+
+    def _note_due(self, job_id: JobId, moment: Moment) -> None:
+        live = self._live.attempts.get(job_id)
+        instants = () if live is None else due_instants(self._gang(live), moment)
+        at = min((at for at in instants if at > moment.now), default=None)
+        if at is None:
+            self._due.pop(job_id, None)
+        elif self._due.get(job_id) != at:
+            self._due[job_id] = at
+            heapq.heappush(self._due_heap, (at, job_id))
+
+    def _gang(self, live: RunningGang) -> Gang:
         key = AttemptKey(live.job.id, live.attempt.number)
         return Gang(
             job=live.job,
@@ -135,6 +188,8 @@ class Settling:
         if asked is not None and asked.wish is wish and asked.kill_at == kill_at:
             self._look_for_the_absent(gang)
             return True
+        # Its answer, or the leadership, may be there at the next look although nothing has changed.
+        self._again.add(gang.job.id)
         if not self._outside.leadership.is_leader():
             return False
         self._request(wish, gang, moment)
@@ -173,6 +228,7 @@ class Settling:
             self._outside.store.write(unit_of(before, move, epoch))
         except ConflictError:
             self._must_look_again = True
+            self._again.add(before.job.id)
             return False
         reach(step.after)
         self._tell(before, move)
@@ -183,7 +239,7 @@ class Settling:
             return False
         self._live.put(
             after_move.job,
-            LiveAttempt(
+            RunningGang(
                 job=after_move.job,
                 attempt=after_move.attempt,
                 reservations=after_move.reservations,
@@ -196,6 +252,7 @@ class Settling:
         self._last_steps.pop(gang.key, None)
         if any(report.state not in TERMINAL_STATES for report in gang.reports.values()):
             # Written off with its node, and not seen to end: the strays are looked after later.
+            self._strays.note({gang.key})
             return
         if self._outside.leadership.is_leader():
             reach(KillPoint.RUN_BEFORE_FORGET)

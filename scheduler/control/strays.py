@@ -5,6 +5,7 @@ Of an attempt the store does not know, those that never ran are stopped after a 
 runs is reported and left alone: only a person can say whose it is.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from scheduler.control.cluster_watch import ClusterWatch
@@ -37,18 +38,26 @@ class Strays:
         self._outside = outside
         self._live = live
         self._watch = watch
-        self._seen: dict[AttemptKey, _Stray] = {}
+        self._seen: dict[AttemptKey, _Stray | None] = {}
+        """Attempts that may be astray; None until they have been looked at."""
 
     def forget(self) -> None:
         """Know nothing: a new term begins."""
         self._seen.clear()
 
+    def note(self, keys: Iterable[AttemptKey] | None) -> None:
+        """The cluster has told something of these attempts, or of any (None)."""
+        for key in self._watch.reports if keys is None else keys:
+            if key not in self._seen and not self._is_live(key):
+                self._seen[key] = None
+
     def look_after(self, now: Instant) -> None:
         """Do what is due."""
-        keys = [key for key in self._watch.reports if not self._is_live(key)]
-        self._seen = {key: self._seen[key] for key in self._seen if key in keys}
-        for key in sorted(keys):
-            stray = self._seen.get(key) or _Stray(first_seen=now, look_at=now)
+        for key in sorted(self._seen):
+            if self._is_live(key) or key not in self._watch.reports:
+                del self._seen[key]
+                continue
+            stray = self._seen[key] or _Stray(first_seen=now, look_at=now)
             if stray.look_at <= now and self._outside.leadership.is_leader():
                 self._look_at(key, stray, now)
                 stray = _Stray(first_seen=stray.first_seen, look_at=after(now, LOOK_AGAIN))
@@ -56,7 +65,7 @@ class Strays:
 
     def next_due(self) -> Instant | None:
         """When the next look is due."""
-        return min((stray.look_at for stray in self._seen.values()), default=None)
+        return min((stray.look_at for stray in self._seen.values() if stray), default=None)
 
     def _is_live(self, key: AttemptKey) -> bool:
         live = self._live.attempts.get(key.job_id)
