@@ -86,6 +86,8 @@ class GangFacts:
     checkpoint_dir: str = ""
     """The same in every attempt of a job; empty where nothing outlives an attempt."""
     deadline: Instant | None = None
+    server_dir: str = ""
+    """Where the server was started; empty where workers do not see its files."""
     api_url: str = ""
     """Empty where workers can not reach the service."""
     api_token: str = ""
@@ -187,6 +189,8 @@ def _service(gang: GangFacts) -> dict[str, str]:
         variables["DALLY_CHECKPOINT_DIR"] = gang.checkpoint_dir
     if gang.deadline is not None:
         variables["DALLY_DEADLINE"] = str(gang.deadline // 1_000_000)
+    if gang.server_dir:
+        variables["DALLY_SERVER_DIR"] = gang.server_dir
     if gang.api_url:
         variables["DALLY_API_URL"] = gang.api_url
         variables["DALLY_API_TOKEN"] = gang.api_token

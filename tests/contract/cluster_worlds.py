@@ -265,7 +265,7 @@ def local_settings(
         nodes=NODES,
         api_url="http://127.0.0.1:1",
         attempt_token=lambda attempt: f"token-of-{attempt}",
-        base_dir=folder,
+        server_dir=folder,
         environment=inherited(environ or os.environ, python=sys.executable),
         log_bytes_max=log_bytes_max,
     )

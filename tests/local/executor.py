@@ -103,7 +103,7 @@ def settings(
         ),
         api_url="http://127.0.0.1:1",
         attempt_token=lambda attempt: f"token-of-{attempt}",
-        base_dir=folder,
+        server_dir=folder,
         environment=inherited(os.environ if environ is None else environ, python=sys.executable),
         log_bytes_max=log_bytes_max,
         python=python,

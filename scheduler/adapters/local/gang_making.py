@@ -60,8 +60,8 @@ class GangSettings:
     """Each with the numbers of its GPUs; see machine.py."""
     api_url: str = ""
     attempt_token: Callable[[AttemptKey], str]
-    base_dir: Path
-    """What a relative working folder is relative to."""
+    server_dir: Path
+    """Where the server was started: job files may name it, and relative folders count from it."""
     environment: Mapping[str, str]
     """What every worker inherits."""
     python: str = sys.executable
@@ -159,6 +159,7 @@ class GangMaker:
             hostfile=str(gang.path / folders.HOSTFILE),
             checkpoint_dir=str(self._checkpoint_dir(order)),
             deadline=order.deadline,
+            server_dir=str(self._settings.server_dir),
             api_url=self._settings.api_url,
             api_token=self._settings.attempt_token(order.attempt),
         )
@@ -181,7 +182,7 @@ class GangMaker:
                 records.append(f"holds_until={gang.worker(0).path}")
         variables = worker_environment(facts, rank, devices=tuple(map(str, gpus)))
         environment = {**self._settings.environment, **variables}
-        folder = self._settings.base_dir / facts.spec.working_dir
+        folder = self._settings.server_dir / facts.spec.working_dir
         records.append(f"folder={folder if facts.spec.working_dir else gang.path / folders.WORK}")
         records += [f"env={name}={value}" for name, value in environment.items()]
         records += [f"arg={word}" for word in worker_command(facts, rank, variables)]

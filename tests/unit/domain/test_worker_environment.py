@@ -41,6 +41,7 @@ def facts(order: GangOrder, *, hosts: list[str] | None = None) -> GangFacts:
         hostfile="/job/hostfile",
         checkpoint_dir="/ckpt",
         deadline=order.deadline,
+        server_dir="/srv/checkout",
         api_url="http://dallyd:8080",
         api_token="secret",  # noqa: S106 - a word, not a secret
     )
@@ -76,6 +77,7 @@ def test_every_worker_knows_its_job_and_its_place_in_the_gang() -> None:
         "DALLY_RANK": "1",
         "DALLY_ROLE": "worker",
         "DALLY_ROLE_RANK": "1",
+        "DALLY_SERVER_DIR": "/srv/checkout",
         "DALLY_WORKERS": "2",
         "LOCAL_RANK": "0",
         "MASTER_ADDR": "a",
@@ -186,6 +188,7 @@ def test_what_does_not_apply_is_left_out() -> None:
         "DALLY_API_URL",
         "DALLY_CHECKPOINT_DIR",
         "DALLY_DEADLINE",
+        "DALLY_SERVER_DIR",
     } & set(worker_environment(bare, Rank(0)))
 
 
