@@ -1,1 +1,17 @@
-"""What a training script may import: progress, checkpoint notice, graceful stop."""
+"""What a training script may import: step reports, graceful stop, checkpoints.
+
+Standard library only. Outside a Dally job every call does nothing.
+"""
+
+from dally_runtime.checkpoints import atomic_file, attempt, checkpoint_dir
+from dally_runtime.reporting import progress
+from dally_runtime.stopping import seconds_left, should_stop
+
+__all__ = [
+    "atomic_file",
+    "attempt",
+    "checkpoint_dir",
+    "progress",
+    "seconds_left",
+    "should_stop",
+]

@@ -1,0 +1,1 @@
+"""What a training script imports, in processes of its own."""
