@@ -1,1 +1,203 @@
-"""The command tree of `dallyd`."""
+"""The command tree of `dallyd`: serve, migrate, check, admin."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scheduler.config_file import Config, ConfigError, empty_config, read_config
+from scheduler.domain.errors import SchedulerError
+from scheduler.policies.registry import POLICIES
+from scheduler.settings import PREFIX, Settings, load_settings
+from server import checking, database, first_start, serving
+from server.logs import set_up_logs
+
+SERVE_FLAGS = (
+    "config",
+    "data_dir",
+    "database_url",
+    "host",
+    "port",
+    "allow_plain_http",
+    "role",
+    "slots",
+    "log_level",
+)
+"""Settings that `dallyd serve` has a flag for."""
+
+EXIT_ERROR = 1
+
+app = typer.Typer(
+    help="The Dally server: schedules gangs of GPU workers by what distance costs them.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+admin = typer.Typer(help="What only the server's own user may do.", no_args_is_help=True)
+app.add_typer(admin, name="admin")
+
+ConfigFlag = Annotated[
+    Path | None, typer.Option("--config", help="dallyd.yaml: topology, queues, projects, policy.")
+]
+DataDirFlag = Annotated[
+    Path | None, typer.Option("--data-dir", help="Folder of database, logs and checkpoints.")
+]
+DatabaseFlag = Annotated[
+    str | None,
+    typer.Option("--database-url", help="PostgreSQL URL; without it SQLite in the data folder."),
+]
+
+
+@app.command()
+def serve(
+    *,
+    config: ConfigFlag = None,
+    data_dir: DataDirFlag = None,
+    database_url: DatabaseFlag = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on [127.0.0.1].")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on [8470]; 0: any.")] = None,
+    allow_plain_http: Annotated[
+        bool | None,
+        typer.Option(
+            "--allow-plain-http",
+            help="Listen beyond loopback although tokens are not encrypted: behind a TLS proxy.",
+        ),
+    ] = None,
+    role: Annotated[str | None, typer.Option(help="all, api or scheduler [all].")] = None,
+    slots: Annotated[
+        int | None, typer.Option(help="Slots of a machine without GPUs and without a topology [8].")
+    ] = None,
+    log_level: Annotated[
+        str | None, typer.Option(help="debug, info, warning or error [warning].")
+    ] = None,
+) -> None:
+    """Run the service in the foreground until SIGTERM or Ctrl-C.
+
+    Examples:
+
+    dallyd serve
+
+    dallyd serve --config dallyd.yaml --data-dir ./data --port 9000
+    """
+    given = {
+        "config": config,
+        "data_dir": data_dir,
+        "database_url": database_url,
+        "host": host,
+        "port": port,
+        "allow_plain_http": allow_plain_http,
+        "role": role,
+        "slots": slots,
+        "log_level": log_level,
+    }
+    with errors_as_exit_codes():
+        settings, cluster_config = load(given)
+        set_up_logs(settings.log_level)
+        raise typer.Exit(serving.serve(settings, cluster_config))
+
+
+@app.command()
+def migrate(
+    config: ConfigFlag = None, data_dir: DataDirFlag = None, database_url: DatabaseFlag = None
+) -> None:
+    """Bring the database to this version's schema; nothing happens where it is there already.
+
+    Examples:
+
+    dallyd migrate
+
+    dallyd migrate --database-url postgresql://dally@db/dally
+    """
+    with errors_as_exit_codes():
+        settings, _ = load(_database_flags(config, data_dir, database_url))
+        typer.echo(database.migrate(settings))
+
+
+@app.command()
+def check(
+    config: ConfigFlag = None, data_dir: DataDirFlag = None, database_url: DatabaseFlag = None
+) -> None:
+    """Say whether the server could start with these settings, and what it would find.
+
+    Examples:
+
+    dallyd check --config dallyd.yaml
+
+    dallyd check --database-url postgresql://dally@db/dally
+    """
+    with errors_as_exit_codes():
+        settings, cluster_config = load(_database_flags(config, data_dir, database_url))
+        findings = checking.findings(settings, cluster_config)
+        for finding in findings:
+            typer.echo(f"{'ok  ' if finding.is_well else 'FAIL'}  {finding.what}: {finding.said}")
+        if not all(finding.is_well for finding in findings):
+            raise typer.Exit(EXIT_ERROR)
+
+
+@admin.command("token")
+def admin_token(
+    *,
+    name: Annotated[str, typer.Option(help="Who the token stands for.")] = "admin",
+    project: Annotated[
+        list[str] | None,
+        typer.Option(help="Project it may act in (several times); without one it is an admin's."),
+    ] = None,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="Days until it expires.")] = 90,
+    config: ConfigFlag = None,
+    data_dir: DataDirFlag = None,
+    database_url: DatabaseFlag = None,
+) -> None:
+    """Make a token and print it, once. Works beside a running server.
+
+    Examples:
+
+    dallyd admin token
+
+    dallyd admin token --name ci --project vision --days 30
+    """
+    with errors_as_exit_codes():
+        settings, _ = load(_database_flags(config, data_dir, database_url))
+        with database.open_beside(settings) as store:
+            secret = first_start.make_token(store, name=name, projects=project or [], days=days)
+        typer.echo(secret)
+
+
+def load(given: Mapping[str, str | int | Path | bool | None]) -> tuple[Settings, Config]:
+    """Settings and configuration. Raises ConfigError with every mistake of either."""
+    named = given.get("config") or os.environ.get(f"{PREFIX}CONFIG")
+    if not named:
+        return load_settings(given), empty_config()
+    config = read_config(Path(str(named)), policies=POLICIES)
+    return load_settings(given, file_values=config.server), config
+
+
+@contextmanager
+def errors_as_exit_codes() -> Iterator[None]:
+    """What we know can go wrong is said in a line and ends with exit code 1."""
+    try:
+        yield
+    except ConfigError as error:
+        _fail(str(error))
+    except SchedulerError as error:
+        _fail(f"dallyd: {error}")
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="dallyd")
+
+
+def _fail(message: str) -> None:
+    sys.stderr.write(f"{message}\n")
+    raise typer.Exit(EXIT_ERROR)
+
+
+def _database_flags(
+    config: Path | None, data_dir: Path | None, database_url: str | None
+) -> dict[str, str | int | Path | bool | None]:
+    return {"config": config, "data_dir": data_dir, "database_url": database_url}

@@ -4,11 +4,14 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tools.reference import api, commands, errors, job_file
+from tools.reference import api, commands, configuration, errors, job_file, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
 PAGES: Mapping[str, Callable[[], str]] = {
+    ".env.example": settings.env_example,
+    "docs/reference/configuration.md": configuration.page,
+    "docs/reference/settings.md": settings.page,
     "api/openapi.json": api.openapi,
     "docs/reference/api.md": api.page,
     "docs/reference/cli.md": commands.page,

@@ -130,7 +130,7 @@ class ControlLoop:
         # 1. Observe: what has changed in the store and in the cluster.
         is_news = self._observe(epoch, now)
         if not is_news and (self._due is None or now < self._due):
-            self._tell(epoch, now)
+            self._tell(epoch, now, is_idle=True)
             return self._next_tick(now)
 
         # 2. Settle: every gang moves on as far as it goes.
@@ -224,7 +224,7 @@ class ControlLoop:
             self._queues,
         )
 
-    def _tell(self, epoch: Epoch, now: Instant) -> None:
+    def _tell(self, epoch: Epoch, now: Instant, *, is_idle: bool = False) -> None:
         """Store the answers that have changed, and now and then that the loop lives."""
         if self._told_at is not None and now < after(self._told_at, self._tell_every):
             return
@@ -235,16 +235,20 @@ class ControlLoop:
                 job_id: reason for job_id, reason in self._plan.blocked.items() if job_id in waiting
             }
             answers = self._book.news(blocked, waiting, now)
-        self._census.take(self._live, self._watch, self._plan)
+        if not is_idle:
+            self._census.take(self._live, self._watch, self._plan)
         told_at = self._cycle_told_at
         if answers or told_at is None or now >= after(told_at, CYCLE_TOLD_EVERY):
-            changes: list[Change] = [SaveAnswers(answers=answers)] if answers else []
-            changes.append(RecordCycle(cycle=self._cycle, at=now))
-            reach(KillPoint.RUN_BEFORE_ANSWERS)
-            self._outside.store.write(Unit(changes=tuple(changes), epoch=epoch))
-            reach(KillPoint.RUN_AFTER_ANSWERS)
-            self._cycle_told_at = now
+            self._write_answers(answers, epoch, now)
         self._told_plan, self._told_at = self._plan, now
+
+    def _write_answers(self, answers: tuple[Answer, ...], epoch: Epoch, now: Instant) -> None:
+        changes: list[Change] = [SaveAnswers(answers=answers)] if answers else []
+        changes.append(RecordCycle(cycle=self._cycle, at=now))
+        reach(KillPoint.RUN_BEFORE_ANSWERS)
+        self._outside.store.write(Unit(changes=tuple(changes), epoch=epoch))
+        reach(KillPoint.RUN_AFTER_ANSWERS)
+        self._cycle_told_at = now
 
     def _next_due(self, moment: Moment) -> Instant | None:
         instants = (

@@ -18,10 +18,10 @@ from scheduler.control.outside import Outside
 from scheduler.control.strays import Strays
 from scheduler.control.writing import as_written, step_of, unit_of
 from scheduler.domain.errors import ConflictError
-from scheduler.domain.failures import run_time_of
+from scheduler.domain.failures import BLAME, Blame, run_time_of
 from scheduler.domain.ids import Epoch, JobId, NodeName
 from scheduler.domain.instants import Instant, after, in_seconds
-from scheduler.domain.job import Attempt, AttemptPhase
+from scheduler.domain.job import Attempt, AttemptPhase, Outcome
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.reservation import AttemptKey
 from scheduler.domain.snapshot import RunningGang
@@ -274,7 +274,16 @@ class Settling:
         if attempt.phase is AttemptPhase.ENDED:
             facts["outcome"] = attempt.outcome
             facts["run_s"] = in_seconds(run_time_of(attempt))
+            facts |= _judged(attempt.outcome)
         self._outside.sink.emit("gang_moved", facts)
+
+
+def _judged(outcome: Outcome | None) -> dict[str, bool]:
+    assert outcome is not None, "an ended attempt has an outcome"
+    return {
+        "is_failure": BLAME[outcome] in {Blame.USER, Blame.CLUSTER},
+        "is_eviction": BLAME[outcome] is Blame.SCHEDULER,
+    }
 
 
 def _wish_of(gang: Gang) -> Wish | None:

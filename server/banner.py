@@ -1,0 +1,30 @@
+"""What `dallyd serve` says on stdout when it is up: where it is, and the first token."""
+
+from scheduler.settings import Settings
+from server.database import is_sqlite
+from server.machine import Machine
+
+
+def banner(settings: Settings, machine: Machine | None, address: str, token: str | None) -> str:
+    """A few lines; the token and a command to use it only when one was made."""
+    store = str(settings.data_dir) if is_sqlite(settings) else "PostgreSQL"
+    lines = [f"Dally serves on {address} (data in {store}{_of(machine)})"]
+    if token is not None:
+        lines += [
+            "",
+            f"An admin token was made. It is shown this once and is good for {settings.token_days} "
+            "days:",
+            f"  {token}",
+            "Set up the client with it:",
+            f"  dally config set-context local --server {address} --token {token}",
+            "If it gets lost, make a new one: dallyd admin token",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _of(machine: Machine | None) -> str:
+    if machine is None:
+        return ""
+    what = "GPUs" if machine.has_gpus else "slots"
+    nodes = len(machine.nodes)
+    return f"; {machine.gpus} {what} on {nodes} node{'s' if nodes != 1 else ''}"

@@ -1,0 +1,70 @@
+"""`dallyd check`: could the server start with these settings, and what would it find."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from scheduler.adapters.sql.migrating import current, head
+from scheduler.config_file import Config
+from scheduler.domain.errors import SchedulerError, WrongSchemaError
+from scheduler.settings import Role, Settings
+from server import database
+from server.machine import offered
+from server.refusals import refuse_what_can_not_be
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    is_well: bool
+    said: str
+
+
+def findings(settings: Settings, config: Config) -> tuple[Finding, ...]:
+    """Everything `serve` would need, looked at without changing anything."""
+    return tuple(_finding(what, look) for what, look in _looks(settings, config))
+
+
+def _looks(settings: Settings, config: Config) -> Iterator[tuple[str, Callable[[], str]]]:
+    yield "settings", lambda: _settings(settings)
+    yield "configuration", lambda: _configuration(config)
+    yield "database", lambda: _database(settings)
+    if settings.role is Role.ALL:
+        yield "machine", lambda: _machine(settings, config)
+
+
+def _finding(what: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(what=what, is_well=True, said=look())
+    except (SchedulerError, OSError) as error:
+        return Finding(what=what, is_well=False, said=str(error))
+
+
+def _settings(settings: Settings) -> str:
+    refuse_what_can_not_be(settings)
+    return f"role {settings.role}, {settings.host} port {settings.port}"
+
+
+def _configuration(config: Config) -> str:
+    return (
+        f"{len(config.topology.nodes)} nodes, {len(config.queues)} queues and "
+        f"{len(config.projects)} projects are named"
+    )
+
+
+def _database(settings: Settings) -> str:
+    url = database.database_url(settings)
+    revision = current(url)
+    kind = "SQLite" if database.is_sqlite(settings) else "PostgreSQL"
+    if revision is None and database.is_sqlite(settings):
+        return f"{kind}: not there yet, `serve` makes it in {settings.data_dir}"
+    if revision != head() and not database.is_sqlite(settings):
+        raise WrongSchemaError(found=revision, needed=head(), what_to_do="run `dallyd migrate`")
+    return f"{kind}: revision {revision} of {head()}"
+
+
+def _machine(settings: Settings, config: Config) -> str:
+    machine = offered(settings, config)
+    what = "GPUs" if machine.has_gpus else "slots (no GPU is used)"
+    return f"{machine.gpus} {what} on {len(machine.nodes)} nodes"

@@ -1,0 +1,159 @@
+"""Which adapter stands behind which port: the only place that knows."""
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import uuid_utils
+
+from api.attempt_tokens import AttemptTokens
+from api.dependencies import ApiDependencies, ReadinessCheck
+from api.limits import ApiLimits
+from scheduler.adapters.local.cluster import LocalCluster
+from scheduler.adapters.local.gang_making import GangSettings, inherited
+from scheduler.adapters.local.retention import RetentionLimits
+from scheduler.adapters.log_sink import LogSink
+from scheduler.adapters.prometheus import Metrics
+from scheduler.adapters.sql.job_store import SqlStore
+from scheduler.adapters.sql.leader import SqlLeadership
+from scheduler.adapters.system_clock import SystemClock
+from scheduler.config_file import Config
+from scheduler.control.loop import ControlLoop
+from scheduler.control.outside import Outside
+from scheduler.domain.instants import Instant, in_seconds
+from scheduler.domain.lease import LeaseTimes
+from scheduler.settings import Settings
+from server.driver import LoopDriver
+from server.fan_out import FanOut
+from server.housekeeping import Housekeeping, KeepTimes
+from server.machine import Machine
+from server.release import VERSION
+from server.sole_scheduler import SoleLeadership
+
+API_SECRET = "api"  # noqa: S105 - the name under which the secret is kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foundation:
+    """What everything stands on."""
+
+    settings: Settings
+    config: Config
+    store: SqlStore
+    metrics: Metrics
+    address: str
+    """URL of the API."""
+    clock: SystemClock = field(init=False)
+
+    def __post_init__(self) -> None:
+        last = self.store.last_cycle()
+        clock = SystemClock(not_before=Instant(0) if last is None else last.at)
+        object.__setattr__(self, "clock", clock)
+
+    @property
+    def secret(self) -> bytes:
+        """Signs the tokens of attempts and of pages."""
+        return self.store.server_secret(API_SECRET)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduler:
+    """The running scheduler and the executor under it."""
+
+    driver: LoopDriver
+    cluster: LocalCluster
+
+
+def start_scheduler(
+    foundation: Foundation, machine: Machine, stack: ExitStack, *, on_death: Callable[[], None]
+) -> Scheduler:
+    """The local executor and the loop over it; `stack` takes them down in the right order."""
+    settings, store, clock = foundation.settings, foundation.store, foundation.clock
+    wake = threading.Event()
+    cluster = stack.enter_context(local_cluster(foundation, machine, on_change=wake.set))
+    lease_s = in_seconds(settings.lease)
+    times = LeaseTimes(ttl_s=lease_s, act_s=lease_s * 2 / 3, renew_s=lease_s / 8)
+    leadership = SoleLeadership(SqlLeadership(store, times=times), store)
+    outside = Outside(
+        store=store,
+        cluster=cluster,
+        leadership=leadership,
+        clock=clock,
+        sink=FanOut(LogSink(), foundation.metrics),
+    )
+    kept = KeepTimes(events=settings.events_kept, audit=settings.audit_kept)
+    housekeeping = Housekeeping(store, clock, kept)
+
+    def between_ticks() -> None:
+        housekeeping.run_if_due()
+        if store.must_restart:
+            raise RuntimeError("the disk failed to sync: what it says can not be believed")
+
+    driver = LoopDriver(
+        ControlLoop(outside, poll=settings.tick_every),
+        clock,
+        leadership,
+        wake=wake,
+        between_ticks=between_ticks,
+        on_death=on_death,
+    )
+    stack.callback(store.on_change(driver.wake, requests_only=True))
+    driver.start()
+    stack.callback(driver.stop, in_seconds(settings.stop_timeout))
+    return Scheduler(driver=driver, cluster=cluster)
+
+
+def local_cluster(
+    foundation: Foundation, machine: Machine, *, on_change: Callable[[], None]
+) -> LocalCluster:
+    """The executor of this machine."""
+    settings = foundation.settings
+    tokens = AttemptTokens(foundation.secret)
+    return LocalCluster(
+        settings.data_dir,
+        foundation.clock,
+        GangSettings(
+            nodes=machine.nodes,
+            api_url=foundation.address,
+            attempt_token=tokens.sign,
+            server_dir=Path.cwd(),
+            environment=inherited(os.environ, python=sys.executable),
+            log_bytes_max=settings.worker_log_bytes_max,
+        ),
+        levels=machine.levels,
+        limits=RetentionLimits(
+            attempts_for=settings.logs_kept,
+            attempts_bytes_max=settings.logs_bytes_max,
+            checkpoints_for=settings.checkpoints_kept,
+        ),
+        on_change=on_change,
+    )
+
+
+def api_dependencies(foundation: Foundation, scheduler: Scheduler | None) -> ApiDependencies:
+    """What the API is given."""
+    settings, store = foundation.settings, foundation.store
+    readiness = [ReadinessCheck(name="store", check=store.check)]
+    if scheduler is not None:
+        readiness.append(ReadinessCheck(name="scheduler", check=scheduler.driver.check))
+    return ApiDependencies(
+        store=store,
+        accounts=store,
+        clock=foundation.clock,
+        new_id=lambda: str(uuid_utils.uuid7()),
+        secret=foundation.secret,
+        version=VERSION,
+        logs=None if scheduler is None else scheduler.cluster,
+        on_write=(lambda: None) if scheduler is None else scheduler.driver.wake,
+        readiness=tuple(readiness),
+        limits=ApiLimits(
+            requests_per_second=settings.requests_per_second,
+            requests_burst=settings.requests_burst,
+        ),
+        priorities=foundation.config.priorities,
+        observe_request=foundation.metrics.observe_request,
+    )

@@ -1,0 +1,70 @@
+"""What a store is given before it serves: queues, projects, knobs, and the first admin token."""
+
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+import uuid_utils
+
+from api.callers import new_secret, secret_hash
+from scheduler.config_file import Config
+from scheduler.domain.errors import NotFoundError
+from scheduler.domain.ids import ProjectName
+from scheduler.domain.instants import DAY, Duration, Instant, after
+from scheduler.knob_settings import read_knobs
+from scheduler.ports.account_store import AccountStore
+from scheduler.ports.job_store import JobStore
+from scheduler.ports.unit import Change, SaveKnobs, SaveProject, SaveQueue, SaveToken, Token, Unit
+
+ADMIN = "admin"
+
+
+class Store(JobStore, AccountStore, Protocol):
+    """A store of jobs and of accounts."""
+
+
+def apply_config(store: JobStore, config: Config) -> None:
+    """Write what the file says of queues, projects and policy, where the store says otherwise."""
+    queues = {queue.name: queue for queue in store.queues()}
+    projects = {project.name: project for project in store.projects()}
+    changes: list[Change] = [
+        SaveQueue(queue=queue) for queue in config.queues if queues.get(queue.name) != queue
+    ]
+    changes += [
+        SaveProject(project=project)
+        for project in config.projects
+        if projects.get(project.name) != project
+    ]
+    before = store.knobs()
+    knobs, problems = read_knobs(config.policy, before)
+    assert not problems, "the file was checked when it was read"
+    if knobs != before:
+        changes.append(SaveKnobs(knobs=knobs))
+    if changes:
+        store.write(Unit(changes=tuple(changes)))
+
+
+def first_token(store: Store, *, days: int) -> str | None:
+    """An admin token if the store has no token at all, else None."""
+    return None if store.tokens() else make_token(store, name=ADMIN, projects=(), days=days)
+
+
+def make_token(store: Store, *, name: str, projects: Sequence[str], days: int) -> str:
+    """A new token's secret; without projects it is an admin's. Raises NotFoundError."""
+    known = {project.name for project in store.projects()}
+    for project in projects:
+        if project not in known:
+            raise NotFoundError("project", project)
+    secret = new_secret()
+    now = Instant(time.time_ns() // 1_000)
+    token = Token(
+        id=str(uuid_utils.uuid7()),
+        name=name,
+        secret_sha256=secret_hash(secret),
+        is_admin=not projects,
+        projects=tuple(ProjectName(project) for project in projects),
+        created_at=now,
+        expires_at=after(now, Duration(days * DAY)),
+    )
+    store.write(Unit(changes=(SaveToken(token=token),)))
+    return secret

@@ -1,0 +1,137 @@
+"""`dallyd serve`: builds everything, serves until told to stop, and takes it down in order."""
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import structlog
+import uvicorn
+from fastapi import FastAPI
+from prometheus_client import start_http_server
+from starlette.responses import Response
+
+from api.app import create_app
+from scheduler.adapters.prometheus import CONTENT_TYPE, Metrics
+from scheduler.config_file import Config, ConfigError
+from scheduler.domain.instants import in_seconds
+from scheduler.settings import Role, Settings, flag_of
+from scheduler.topology_file import FileProblem
+from server import database
+from server.banner import banner
+from server.composition import Foundation, api_dependencies, start_scheduler
+from server.first_start import apply_config, first_token
+from server.killing import arm_kill_point
+from server.machine import offered
+from server.refusals import refuse_what_can_not_be
+from server.release import VERSION
+
+EXIT_LOOP_DIED = 70
+BACKLOG = 2048
+
+_log = structlog.get_logger("dally.server")
+
+
+def serve(settings: Settings, config: Config) -> int:
+    """Serve until SIGTERM or SIGINT; the exit code. Raises SchedulerError when it can not start."""
+    refuse_what_can_not_be(settings)
+    arm_kill_point(settings.kill_point)
+    with ExitStack() as stack, listening_socket(settings) as listening:
+        store = stack.enter_context(database.open_to_serve(settings))
+        apply_config(store, config)
+        foundation = Foundation(
+            settings=settings,
+            config=config,
+            store=store,
+            metrics=Metrics(version=VERSION),
+            address=_address(settings, listening),
+        )
+        token = first_token(store, days=settings.token_days)
+        machine = offered(settings, config) if settings.role is Role.ALL else None
+        scheduler = (
+            start_scheduler(foundation, machine, stack, on_death=die)
+            if machine is not None
+            else None
+        )
+        app = create_app(api_dependencies(foundation, scheduler))
+        _serve_metrics(app, foundation, stack)
+        server = _http_server(app, settings)
+        _print(banner(settings, machine, foundation.address, token))
+        server.run(sockets=[listening])
+    _log.info("stopped")
+    return 0
+
+
+def die() -> None:
+    """The loop is dead by a bug: rather no server than half a one. Nothing is lost by it."""
+    sys.stderr.write("dallyd: the scheduler loop has died, see the log line above; exiting\n")
+    sys.stderr.flush()
+    os._exit(EXIT_LOOP_DIED)
+
+
+@contextmanager
+def listening_socket(settings: Settings) -> Iterator[socket.socket]:
+    """The port, taken before anything else is: a second server fails early."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((settings.host, settings.port))
+            # Who comes before all is built waits a moment and is not turned away.
+            listening.listen(BACKLOG)
+        except OSError as error:
+            detail = f"can not listen on {settings.host} port {settings.port}: {error.strerror}"
+            problem = FileProblem(place=flag_of("port"), detail=detail)
+            raise ConfigError("the configuration of dallyd", [problem]) from error
+        yield listening
+
+
+def _address(settings: Settings, listening: socket.socket) -> str:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"http://{host}:{listening.getsockname()[1]}"
+
+
+def _serve_metrics(app: FastAPI, foundation: Foundation, stack: ExitStack) -> None:
+    """On the API's port, behind a token; on a port of its own as well, if one is set."""
+    metrics = foundation.metrics
+
+    @app.get("/metrics", include_in_schema=False)
+    def metrics_text() -> Response:
+        """Every metric of this process."""
+        return Response(metrics.text(), media_type=CONTENT_TYPE)
+
+    if foundation.settings.metrics_port:
+        server, _ = start_http_server(
+            foundation.settings.metrics_port,
+            addr=foundation.settings.host,
+            registry=metrics.registry,
+        )
+        stack.callback(server.shutdown)
+
+
+def _http_server(app: FastAPI, settings: Settings) -> uvicorn.Server:
+    """The HTTP server; from now on SIGTERM and SIGINT stop it, whenever they come."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=max(1, round(in_seconds(settings.stop_timeout))),
+    )
+    server = uvicorn.Server(config)
+
+    # uvicorn takes the signals only while it runs, and raises them again once it has stopped.
+    def stop(*_: object) -> None:
+        server.should_exit = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    return server
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

@@ -1,0 +1,1 @@
+"""The server as a whole: a real process, reached over HTTP."""

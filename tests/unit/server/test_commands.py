@@ -1,0 +1,100 @@
+"""`dallyd migrate`, `check` and `admin token`, as typed."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from scheduler.adapters.sql.job_store import open_store
+from scheduler.config_file import parse_config
+from scheduler.domain.ids import QueueName
+from scheduler.domain.queue import Queue
+from scheduler.settings import Settings
+from server.app import SERVE_FLAGS, app
+from server.database import FILE_NAME
+from server.first_start import apply_config, first_token
+
+
+def dallyd(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+def test_migrate_makes_the_database_and_says_so(tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    assert "went from nothing to" in dallyd("migrate", "--data-dir", data).output
+    assert "is up to date" in dallyd("migrate", "--data-dir", data).output
+    assert (tmp_path / "data").stat().st_mode & 0o077 == 0
+
+
+def test_a_token_for_a_project_is_made_beside_the_server(tmp_path: Path) -> None:
+    dallyd("migrate", "--data-dir", str(tmp_path))
+    made = dallyd("admin", "token", "--data-dir", str(tmp_path), "--project", "default")
+    assert (made.exit_code, made.output[:6]) == (0, "dally_")
+    with open_store(f"sqlite:///{tmp_path / FILE_NAME}") as store:
+        (token,) = store.tokens()
+    assert (token.is_admin, token.projects) == (False, ("default",))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(("admin", "token"), "run `dallyd migrate`", id="no database"),
+        pytest.param(("serve", "--port", "70000"), "--port: input should be", id="setting"),
+        pytest.param(("check", "--config", "none.yaml"), "can not be read", id="config"),
+        pytest.param(("serve", "--role", "boss"), "--role: input should be 'all'", id="role"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line_with_exit_code_1(
+    arguments: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    result = dallyd(*arguments, "--data-dir", str(tmp_path / "none"))
+    assert (result.exit_code, said in result.output) == (1, True), result.output
+
+
+def test_check_says_what_serve_would_find(tmp_path: Path) -> None:
+    config = tmp_path / "dallyd.yaml"
+    config.write_text("topology: {racks: [{name: r1, nodes: 2, gpus: 4}]}")
+    result = dallyd("check", "--config", str(config), "--data-dir", str(tmp_path / "data"))
+    assert result.exit_code == 0
+    assert "8 slots (no GPU is used) on 2 nodes" in result.output
+    assert "not there yet" in result.output
+    assert not (tmp_path / "data").exists()
+
+
+def test_check_fails_when_serve_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DALLYD_HOST", "0.0.0.0")  # noqa: S104 - refused
+    result = dallyd("check", "--data-dir", str(tmp_path))
+    assert result.exit_code == 1
+    assert "FAIL  settings" in result.output
+
+
+def test_the_file_is_written_to_the_store_and_what_it_does_not_say_stays(tmp_path: Path) -> None:
+    dallyd("migrate", "--data-dir", str(tmp_path))
+    config = parse_config(
+        "queues: [{name: team-a, policy: fifo}]\npolicy: {startTimeout: 5m}\n"
+        "projects: [{name: vision, queues: [team-a]}]",
+        source="dallyd.yaml",
+        policies=("fifo",),
+    )
+    other = parse_config("queues: [{name: team-b}]", source="dallyd.yaml", policies=())
+    with open_store(f"sqlite:///{tmp_path / FILE_NAME}") as store:
+        apply_config(store, config)
+        sequence = store.sequence()
+        apply_config(store, config)
+        assert store.sequence() == sequence
+        apply_config(store, other)
+        assert Queue(name=QueueName("team-a"), policy="fifo") in store.queues()
+        assert [queue.name for queue in store.queues()] == ["default", "team-a", "team-b"]
+        assert [project.name for project in store.projects()] == ["default", "vision"]
+        assert store.knobs().start_timeout == 300_000_000
+
+
+def test_the_first_token_is_made_once(tmp_path: Path) -> None:
+    dallyd("migrate", "--data-dir", str(tmp_path))
+    with open_store(f"sqlite:///{tmp_path / FILE_NAME}") as store:
+        assert first_token(store, days=1) is not None
+        assert first_token(store, days=1) is None
+
+
+def test_every_flag_of_serve_is_a_setting() -> None:
+    assert set(SERVE_FLAGS) <= set(Settings.model_fields)

@@ -1,0 +1,203 @@
+"""dallyd.yaml is checked as a whole; every mistake is named with its place."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from pydantic.alias_generators import to_camel
+
+from scheduler.config_file import Config, ConfigError, empty_config, parse_config, read_config
+from scheduler.domain.instants import seconds
+from scheduler.domain.knobs import PolicyKnobs
+from scheduler.knob_settings import KNOB_TEXTS, knob_names, read_knobs, written_knobs
+
+POLICIES = ("fifo", "fifo-backfill")
+
+
+def parsed(text: str) -> Config:
+    return parse_config(text, source="dallyd.yaml", policies=POLICIES)
+
+
+def problems(text: str) -> list[str]:
+    with pytest.raises(ConfigError) as raised:
+        parsed(text)
+    return [f"{problem.place}: {problem.detail}" for problem in raised.value.problems]
+
+
+def test_an_empty_file_is_the_same_as_none() -> None:
+    assert parsed("") == empty_config()
+    assert (empty_config().queues, empty_config().projects) == ((), ())
+    assert dict(empty_config().priorities) == {"low": -100, "normal": 0, "high": 100}
+
+
+def test_a_whole_file() -> None:
+    config = parsed(
+        """
+        server: {port: 9000}
+        topology:
+          levels: [{name: rack}]
+          racks:
+            - {name: r1, nodes: 2, gpus: 4, gpuModel: H100-80GB, pool: h100}
+            - {name: r2, nodes: 1, gpus: 8}
+        pools: [{name: h100, mode: shared}]
+        queues:
+          - {name: team-a, policy: fifo-backfill, knobs: {startTimeout: 5m}}
+        priorityClasses: [{name: urgent, value: 500}]
+        policy: {policy: fifo-backfill, restartsInfraMax: 3, healthyAfter: 1h}
+        projects: [{name: vision, queues: [team-a, default]}]
+        """
+    )
+    assert [(node.name, node.gpus, node.path) for node in config.topology.nodes] == [
+        ("r1-n0", 4, ("r1",)),
+        ("r1-n1", 4, ("r1",)),
+        ("r2-n0", 8, ("r2",)),
+    ]
+    assert [(queue.name, queue.policy) for queue in config.queues] == [("team-a", "fifo-backfill")]
+    assert [(project.name, project.queues) for project in config.projects] == [
+        ("vision", ("team-a", "default")),
+    ]
+    assert config.priorities["urgent"] == 500
+    knobs, wrong = read_knobs(config.policy, PolicyKnobs())
+    assert wrong == ()
+    assert knobs == PolicyKnobs(
+        policy="fifo-backfill", restarts_infra_max=3, healthy_after=seconds(3600)
+    )
+    assert config.server == {"port": 9000}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("quues: []", ["quues: there is no such key; did you mean queues?"], id="key"),
+        pytest.param(
+            "topology: {nodes: [{gpu: 1}]}",
+            [
+                "topology.nodes[0].gpus: field required",
+                "topology.nodes[0].gpu: there is no such key; did you mean gpus?",
+            ],
+            id="inner key",
+        ),
+        pytest.param(
+            "topology: {nodes: [{gpus: -1}, {gpus: 1, memory: lots}]}",
+            [
+                "topology.nodes[0].gpus: input should be greater than or equal to 0",
+                "topology.nodes[1].memory: is not a number of bytes: 'lots'; write 256Gi or 64GB",
+            ],
+            id="values",
+        ),
+        pytest.param(
+            "topology: {levels: [{name: node}]}",
+            ["topology.levels[0].name: node is implied; leave it out"],
+            id="implied level",
+        ),
+        pytest.param(
+            "topology: {levels: [{name: a, nodes: 4}, {name: b, nodes: 6}]}",
+            ["topology.levels[1].nodes: 6 nodes are not made of whole as"],
+            id="levels that do not nest",
+        ),
+        pytest.param(
+            "topology: {nodes: [{gpus: 1, in: {rok: r1}}]}",
+            ["topology.nodes[0].in.rok: no such level here; there are: rack"],
+            id="level of a node",
+        ),
+        pytest.param(
+            "topology: {nodes: [{name: n, gpus: 1}, {name: n, gpus: 1}]}",
+            ["topology.nodes[0]: 2 nodes are named n"],
+            id="names of nodes",
+        ),
+        pytest.param(
+            "topology: {nodes: [{gpus: 1, pool: big}]}",
+            ["topology.nodes[0].pool: there is no pool big"],
+            id="pool",
+        ),
+        pytest.param(
+            "policy: {startTimout: 1m, healthyAfter: 5, policy: fofo}",
+            [
+                "policy.startTimout: there is no such knob; did you mean startTimeout?",
+                "policy.healthyAfter: must be a time with its unit: 90s, 10m, 24h or 1h30m",
+                "policy.policy: there is no policy 'fofo'; there are: fifo, fifo-backfill",
+            ],
+            id="knobs",
+        ),
+        pytest.param(
+            "queues: [{name: a, policy: x}, {name: a, knobs: {y: 1}}]",
+            [
+                "queues[0].name: the name a is used 2 times",
+                "queues[1].name: the name a is used 2 times",
+                "queues[0].policy: there is no policy 'x'; there are: fifo, fifo-backfill",
+                "queues[1].knobs.y: there is no such knob",
+            ],
+            id="queues",
+        ),
+        pytest.param(
+            "queues: [{name: team-a}]\nprojects: [{name: p, queues: [team-b]}]",
+            ["projects[0].queues[0]: there is no queue team-b; did you mean team-a?"],
+            id="queue of a project",
+        ),
+        pytest.param(
+            "- a", [": input should be a valid dictionary or instance of ConfigFile"], id="list"
+        ),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(text: str, said: list[str]) -> None:
+    assert problems(text) == said
+
+
+def test_a_key_that_stands_twice_is_refused() -> None:
+    (problem,) = problems("queues: []\nqueues: []")
+    assert "the key 'queues' stands twice" in problem
+
+
+def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="can not be read"):
+        read_config(tmp_path / "none.yaml", policies=POLICIES)
+
+
+@pytest.mark.parametrize(
+    ("topology", "nodes"),
+    [
+        pytest.param(
+            "nodes: [{count: 2, gpus: 4}]", [("n0", ("",)), ("n1", ("",))], id="standing nowhere"
+        ),
+        pytest.param(
+            "nodes: [{name: big, gpus: 4, in: {rack: r9}}]", [("big", ("r9",))], id="explicit"
+        ),
+        pytest.param(
+            "nodes: [{name: x, count: 2, gpus: 4}]", [("x-n0", ("",)), ("x-n1", ("",))], id="named"
+        ),
+        pytest.param(
+            "nodes: [{count: 2, gpus: 4, in: {rack: r2}}]",
+            [("r2-n0", ("r2",)), ("r2-n1", ("r2",))],
+            id="by pattern",
+        ),
+        pytest.param(
+            "levels: [{name: rack, nodes: 2}, {name: block, nodes: 4}]\n"
+            "nodes: [{count: 5, gpus: 4}]",
+            [
+                ("n0", ("block-1", "rack-1")),
+                ("n1", ("block-1", "rack-1")),
+                ("n2", ("block-1", "rack-2")),
+                ("n3", ("block-1", "rack-2")),
+                ("n4", ("block-2", "rack-3")),
+            ],
+            id="filling domains in turn",
+        ),
+        pytest.param(
+            "levels: [{name: rack}, {name: block}]\n"
+            "racks: [{name: r1, nodes: 1, gpus: 8, in: {block: b1}}]",
+            [("r1-n0", ("b1", "r1"))],
+            id="a rack in a block",
+        ),
+    ],
+)
+def test_nodes_by_pattern(topology: str, nodes: list[tuple[str, tuple[str, ...]]]) -> None:
+    indented = "\n".join(f"  {line}" for line in topology.splitlines())
+    config = parsed(f"topology:\n{indented}")
+    assert [(node.name, node.path) for node in config.topology.nodes] == nodes
+
+
+def test_every_knob_has_a_description_and_can_be_written_and_read() -> None:
+    assert set(KNOB_TEXTS) == {field.name for field in fields(PolicyKnobs)}
+    assert knob_names() == tuple(to_camel(field.name) for field in fields(PolicyKnobs))
+    knobs = PolicyKnobs(policy="fifo-backfill", start_timeout=seconds(61))
+    assert read_knobs(dict(written_knobs(knobs)), PolicyKnobs()) == (knobs, ())
