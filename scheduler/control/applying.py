@@ -96,7 +96,8 @@ class FreeIndices:
         self._free: dict[NodeName, list[int]] = {
             node.name: list(node.gpu_indices) for node in nodes if node.gpu_indices is not None
         }
-        for live in attempts:
+        # Where the cluster numbers its GPUs itself there is nothing to look for.
+        for live in attempts if self._free else ():
             for held in live.reservations:
                 free = self._free.get(held.node)
                 if free is not None and held.gpu_indices:

@@ -1,11 +1,13 @@
 """How many jobs, reasons and GPUs there are of each kind: numbers for operators, told on change."""
 
 from collections import Counter
+from collections.abc import Mapping
 
 from scheduler.control.cluster_watch import ClusterWatch
 from scheduler.control.live_jobs import LiveJobs
 from scheduler.domain.explain import verdict
-from scheduler.domain.plan import Plan
+from scheduler.domain.ids import JobId
+from scheduler.domain.placement import Blocked
 from scheduler.ports.event_sink import EventSink
 
 
@@ -16,16 +18,15 @@ class Census:
         self._sink = sink
         self._told: dict[tuple[str, str, str], int] = {}
 
-    def take(self, live: LiveJobs, watch: ClusterWatch, plan: Plan) -> None:
+    def take(self, live: LiveJobs, watch: ClusterWatch, blocked: Mapping[JobId, Blocked]) -> None:
         """Tell every count that has changed."""
         counts: Counter[tuple[str, str, str]] = Counter()
         for job in live.pending.values():
             counts["jobs", job.spec.queue, job.phase] += 1
         for held in live.attempts.values():
             counts["jobs", held.job.spec.queue, held.job.phase] += 1
-        for job_id, reason in plan.blocked.items():
-            if job_id in live.pending:
-                counts["pending", verdict(reason), type(reason).__name__] += 1
+        for reason in blocked.values():
+            counts["pending", verdict(reason), type(reason).__name__] += 1
         self._count_gpus(counts, live, watch)
         for key in sorted(set(self._told) | set(counts)):
             if self._told.get(key, 0) != counts[key]:

@@ -2,33 +2,29 @@
 
 from collections.abc import Iterable
 
-from scheduler.domain.gang import GangRequest, NumberedRequest, gang_request
 from scheduler.domain.ids import JobId, Sequence
 from scheduler.domain.job import AttemptPhase, Job, JobPhase
 from scheduler.domain.reservation import Reservation
 from scheduler.domain.snapshot import RunningGang
+from scheduler.engine.standing import Standing
 from scheduler.ports.job_store import JobStore, LiveState
 
 
 class LiveJobs:
     """Jobs that are not terminal: those that wait, and those with an attempt."""
 
-    def __init__(self) -> None:
+    def __init__(self, standing: Standing) -> None:
+        """`standing` is kept up with what waits and what is held."""
+        self._standing = standing
         self.pending: dict[JobId, Job] = {}
         """Jobs in phase Pending."""
         self.waiting_to_stop: dict[JobId, Job] = {}
         """Jobs that hold nothing and were asked to stop."""
         self.attempts: dict[JobId, RunningGang] = {}
-        self.requests: dict[JobId, NumberedRequest] = {}
-        """What each pending job asks of the cluster."""
         self.sequence: Sequence | None = None
         """Up to where the store has been read; None: not at all."""
         self.pending_version = 0
         """Counts the changes of `pending`."""
-        self.held_version = 0
-        """Counts the changes of what is held."""
-        self._numbered: dict[GangRequest, NumberedRequest] = {}
-        self._numbers = 0
         self._news: set[JobId] = set()
 
     def forget(self) -> None:
@@ -36,12 +32,10 @@ class LiveJobs:
         self.pending.clear()
         self.waiting_to_stop.clear()
         self.attempts.clear()
-        self.requests.clear()
-        self._numbered.clear()
+        self._standing.clear()
         self._news.clear()
         self.sequence = None
         self.pending_version += 1
-        self.held_version += 1
 
     def refresh(self, store: JobStore) -> bool:
         """Read what has been written since the last time; whether anything here changed."""
@@ -62,9 +56,10 @@ class LiveJobs:
     def put(self, job: Job, live: RunningGang | None) -> None:
         """What is known of one job now."""
         before = self.attempts.get(job.id)
-        held = None if live is None else live.reservations
-        if (None if before is None else before.reservations) != held:
-            self.held_version += 1
+        held_before = () if before is None else before.reservations
+        held = () if live is None else live.reservations
+        if held is not held_before and held != held_before:
+            self._standing.holds(held_before, held)
         self._remove(job.id)
         if live is not None:
             self.attempts[job.id] = live
@@ -73,28 +68,21 @@ class LiveJobs:
         elif job.phase is JobPhase.PENDING:
             self.pending[job.id] = job
             self.pending_version += 1
-            self.requests[job.id] = self._number(gang_request(job.spec))
+            self._standing.waits(job)
 
     def drop(self, job_id: JobId) -> None:
         """Know nothing of one job."""
-        self.held_version += job_id in self.attempts
+        held = self.attempts.get(job_id)
+        if held is not None:
+            self._standing.holds(held.reservations, ())
         self._remove(job_id)
 
     def _remove(self, job_id: JobId) -> None:
-        self.pending_version += self.pending.pop(job_id, None) is not None
+        if self.pending.pop(job_id, None) is not None:
+            self.pending_version += 1
+            self._standing.waits_no_more(job_id)
         self.waiting_to_stop.pop(job_id, None)
         self.attempts.pop(job_id, None)
-        self.requests.pop(job_id, None)
-
-    def _number(self, request: GangRequest) -> NumberedRequest:
-        if len(self._numbered) > 2 * len(self.requests) + 1_000:
-            # Most of them are of jobs long gone.
-            self._numbered = {known.request: known for known in self.requests.values()}
-        known = self._numbered.get(request)
-        if known is None:
-            self._numbers += 1
-            known = self._numbered[request] = NumberedRequest(self._numbers, request)
-        return known
 
     def _take(self, state: LiveState) -> bool:
         attempts = {

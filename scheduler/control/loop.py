@@ -13,7 +13,7 @@ from scheduler.control.census import Census
 from scheduler.control.cluster_watch import ClusterWatch
 from scheduler.control.live_jobs import LiveJobs
 from scheduler.control.moves import Moment
-from scheduler.control.observing import Observed, snapshot_of, unreachable_plan
+from scheduler.control.observing import Observed, outage_answers, snapshot_of
 from scheduler.control.outside import Outside
 from scheduler.control.settling import Settling
 from scheduler.control.strays import Strays
@@ -22,15 +22,17 @@ from scheduler.domain.errors import (
     StaleEpochError,
     StoreUnavailableError,
 )
-from scheduler.domain.gang import GangRequest
-from scheduler.domain.ids import Epoch, QueueName, Sequence
+from scheduler.domain.ids import Epoch, JobId, QueueName, Sequence
 from scheduler.domain.instants import SECOND, Duration, Instant, after, in_seconds, seconds
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.placement import Blocked
 from scheduler.domain.plan import Plan
 from scheduler.domain.queue import Queue
+from scheduler.domain.topology import Node
 from scheduler.engine.cycle import decide_by_knobs
-from scheduler.engine.invariants import check_plan
+from scheduler.engine.decision import Decision, answers_of
+from scheduler.engine.invariants import check_starts
+from scheduler.engine.standing import Standing
 from scheduler.ports.kill_points import KillPoint, reach
 from scheduler.ports.unit import Answer, Change, RecordCycle, SaveAnswers, SaveNodes, Unit
 
@@ -43,14 +45,10 @@ class _Basis:
     """What a decision was made on; while it is the same, so is the decision."""
 
     pending: int
-    held: int
+    free: int
     cluster: int
     knobs: PolicyKnobs
     queues: Mapping[QueueName, Queue]
-
-    def same_capacity(self, other: "_Basis | None") -> bool:
-        """Whether nothing was taken, freed or changed between the two."""
-        return other is not None and (self.held, self.cluster) == (other.held, other.cluster)
 
 
 class ControlLoop:
@@ -64,8 +62,9 @@ class ControlLoop:
         self._outside = outside
         self._poll = poll
         self._tell_every = tell_every
-        self._live = LiveJobs()
         self._watch = ClusterWatch()
+        self._standing = Standing(self._watch.tree)
+        self._live = LiveJobs(self._standing)
         self._strays = Strays(outside, self._live, self._watch)
         self._settling = Settling(outside, self._live, self._watch, self._strays)
         self._book = AnswerBook()
@@ -73,17 +72,19 @@ class ControlLoop:
         self._epoch: Epoch | None = None
         self._knobs = PolicyKnobs()
         self._queues: Mapping[QueueName, Queue] = {}
-        self._plan = Plan(made_on=Sequence(0))
+        self._decision = Decision(plan=Plan(made_on=Sequence(0)))
         self._basis: _Basis | None = None
-        """What `_plan` was made on."""
+        """What `_decision` was made on."""
+        self._nodes_standing: tuple[Node, ...] = ()
+        """The nodes `_standing` was made of."""
         self._nodes_saved = -1
         """Generation of the cluster whose nodes the store has."""
         self._due: Instant | None = None
         """When the passing of time alone brings the next change."""
         self._cycle = 0
         self._cycle_told_at: Instant | None = None
-        self._told_plan: Plan | None = None
-        """The plan whose answers the store has."""
+        self._told: Decision | None = None
+        """The decision whose answers the store has."""
         self._told_at: Instant | None = None
 
     def tick(self) -> Instant:
@@ -118,7 +119,7 @@ class ControlLoop:
         self._basis = None
         self._nodes_saved = -1
         self._due = None
-        self._told_plan = None
+        self._told = None
         self._told_at = None
         self._outside.sink.emit("leadership", {"epoch": epoch, "leads": epoch is not None})
         if epoch is not None:
@@ -159,6 +160,9 @@ class ControlLoop:
             is_news = is_news or (knobs, queues) != (self._knobs, self._queues)
             self._knobs, self._queues = knobs, queues
         is_news = self._watch.look(self._outside.cluster, now) or is_news
+        if self._nodes_standing is not self._watch.nodes:
+            self._nodes_standing = self._watch.nodes
+            self._standing.renew(self._watch.tree, self._watch.nodes, self._live.attempts.values())
         if self._watch.is_reachable and self._nodes_saved != self._watch.generation:
             save = SaveNodes(levels=self._watch.levels, nodes=self._watch.nodes, at=now)
             self._outside.store.write(Unit(changes=(save,), epoch=epoch))
@@ -176,49 +180,51 @@ class ControlLoop:
     def _decide_and_apply(self, moment: Moment, epoch: Epoch) -> bool:
         """Whether a claim was lost."""
         basis = self._present_basis()
-        wake_at = self._plan.next_wakeup
+        wake_at = self._decision.plan.next_wakeup
         if basis == self._basis and (wake_at is None or moment.now < wake_at):
             return False
-        self._plan = self._decide(basis, moment.now)
+        self._decision = self._decide(moment.now)
         self._basis = basis
-        if not self._plan.start or not self._outside.leadership.is_leader():
+        plan = self._decision.plan
+        if not plan.start or not self._outside.leadership.is_leader():
             return False
-        claimed = claim_starts(
-            self._plan, self._live, self._watch.nodes, self._outside, epoch=epoch
-        )
+        claimed = claim_starts(plan, self._live, self._watch.nodes, self._outside, epoch=epoch)
         for job_id in claimed.job_ids:
             self._settling.advance(job_id, moment, epoch)
         return claimed.has_lost_a_race
 
-    def _decide(self, basis: _Basis, now: Instant) -> Plan:
-        assert self._live.sequence is not None
-        observed = Observed(now=now, knobs=self._knobs, queues=self._queues)
-        parked: Mapping[GangRequest, Blocked] = (
-            self._plan.parked if basis.same_capacity(self._basis) else {}
-        )
-        snapshot = snapshot_of(self._live, self._watch, observed, parked=parked)
+    def _decide(self, now: Instant) -> Decision:
         self._cycle += 1
         if not self._watch.is_reachable:
-            return unreachable_plan(snapshot, self._watch.unreachable_since or now)
+            assert self._live.sequence is not None
+            return Decision(plan=Plan(made_on=self._live.sequence))
+        observed = Observed(now=now, knobs=self._knobs, queues=self._queues)
+        snapshot = snapshot_of(self._live, self._watch, observed)
         began = self._outside.clock.now()
-        plan = decide_by_knobs(snapshot)
-        check_plan(snapshot, plan)
+        decision = decide_by_knobs(self._standing, snapshot)
+        check_starts(self._standing, snapshot, decision.plan)
         took = Duration(self._outside.clock.now() - began)
         self._outside.sink.emit(
             "cycle_decided",
             {
                 "cycle": self._cycle,
                 "pending": len(snapshot.pending),
-                "started": len(plan.start),
+                "started": len(decision.plan.start),
                 "decision_s": in_seconds(took),
             },
         )
-        return plan
+        return decision
+
+    def _answers(self, now: Instant) -> dict[JobId, Blocked]:
+        """Why each pending job waits, as last decided."""
+        if not self._watch.is_reachable:
+            return outage_answers(self._live, self._watch.unreachable_since or now)
+        return answers_of(self._decision, self._standing, now)
 
     def _present_basis(self) -> _Basis:
         return _Basis(
             self._live.pending_version,
-            self._live.held_version,
+            self._standing.version,
             self._watch.generation,
             self._knobs,
             self._queues,
@@ -229,18 +235,16 @@ class ControlLoop:
         if self._told_at is not None and now < after(self._told_at, self._tell_every):
             return
         answers: tuple[Answer, ...] = ()
-        if self._plan is not self._told_plan or self._book.is_behind:
-            waiting = self._live.pending
-            blocked = {
-                job_id: reason for job_id, reason in self._plan.blocked.items() if job_id in waiting
-            }
-            answers = self._book.news(blocked, waiting, now)
-        if not is_idle:
-            self._census.take(self._live, self._watch, self._plan)
+        is_news = self._decision is not self._told or self._book.is_behind
+        if is_news or not is_idle:
+            blocked = self._answers(now)
+            answers = self._book.news(blocked, self._live.pending, now) if is_news else ()
+            if not is_idle:
+                self._census.take(self._live, self._watch, blocked)
         told_at = self._cycle_told_at
         if answers or told_at is None or now >= after(told_at, CYCLE_TOLD_EVERY):
             self._write_answers(answers, epoch, now)
-        self._told_plan, self._told_at = self._plan, now
+        self._told, self._told_at = self._decision, now
 
     def _write_answers(self, answers: tuple[Answer, ...], epoch: Epoch, now: Instant) -> None:
         changes: list[Change] = [SaveAnswers(answers=answers)] if answers else []
@@ -252,7 +256,7 @@ class ControlLoop:
 
     def _next_due(self, moment: Moment) -> Instant | None:
         instants = (
-            self._plan.next_wakeup,
+            self._decision.plan.next_wakeup,
             self._settling.next_due(),
             self._strays.next_due(),
             self._watch.next_loss(moment.now, moment.knobs.node_lost_after),

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 
 from scheduler.control.cluster_watch import ClusterWatch
 from scheduler.control.live_jobs import LiveJobs
-from scheduler.domain.gang import GangRequest
-from scheduler.domain.ids import QueueName
+from scheduler.domain.ids import JobId, QueueName
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import submission_order
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.placement import Blocked, ClusterUnreachable
-from scheduler.domain.plan import Plan
 from scheduler.domain.queue import Queue
 from scheduler.domain.snapshot import Snapshot
 
@@ -25,13 +23,7 @@ class Observed:
     queues: Mapping[QueueName, Queue]
 
 
-def snapshot_of(
-    live: LiveJobs,
-    watch: ClusterWatch,
-    observed: Observed,
-    *,
-    parked: Mapping[GangRequest, Blocked],
-) -> Snapshot:
+def snapshot_of(live: LiveJobs, watch: ClusterWatch, observed: Observed) -> Snapshot:
     """Everything a decision may look at, now."""
     assert live.sequence is not None
     return Snapshot(
@@ -44,17 +36,12 @@ def snapshot_of(
         queues=observed.queues,
         knobs=observed.knobs,
         tree=watch.tree,
-        requests=live.requests,
-        parked=parked,
     )
 
 
-def unreachable_plan(snapshot: Snapshot, since: Instant) -> Plan:
-    """The plan while the cluster does not answer: everybody waits for it."""
-    return Plan(
-        made_on=snapshot.version,
-        blocked={
-            job.id: ClusterUnreachable(since=since)
-            for job in sorted(snapshot.pending, key=submission_order)
-        },
-    )
+def outage_answers(live: LiveJobs, since: Instant) -> dict[JobId, Blocked]:
+    """Why jobs wait while the cluster does not answer."""
+    return {
+        job.id: ClusterUnreachable(since=since)
+        for job in sorted(live.pending.values(), key=submission_order)
+    }

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scheduler.domain.gang import GangRequest
 from scheduler.domain.ids import JobId, Sequence
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import StopCause
@@ -41,8 +40,5 @@ class Plan:
     stop: tuple[Stop, ...] = ()
     blocked: Mapping[JobId, Blocked] = field(default_factory=dict)
     """In the policy's order."""
-    parked: Mapping[GangRequest, Blocked] = field(default_factory=dict)
-    """Answers for the next snapshot's `parked`, if nothing is taken, freed or changed until then.
-    Empty if this plan itself starts or stops anything."""
     next_wakeup: Instant | None = None
     """When this answer may change although nothing else happens."""

@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scheduler.domain.codec import LEFT_OUT
-from scheduler.domain.gang import GangRequest, NumberedRequest
-from scheduler.domain.ids import JobId, QueueName, Sequence
+from scheduler.domain.ids import QueueName, Sequence
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Attempt, Job
 from scheduler.domain.knobs import PolicyKnobs
-from scheduler.domain.placement import Blocked
 from scheduler.domain.queue import Queue
 from scheduler.domain.reservation import Reservation
 from scheduler.domain.topology import Level, Node, TopologyTree
@@ -41,8 +39,3 @@ class Snapshot:
     knobs: PolicyKnobs = PolicyKnobs()
     tree: TopologyTree | None = field(default=None, metadata=LEFT_OUT)
     """The tree of `levels` and `nodes`, if it is at hand: it is built once per node generation."""
-    requests: Mapping[JobId, NumberedRequest] = field(default_factory=dict, metadata=LEFT_OUT)
-    """What the pending jobs ask for, if it is at hand: of all of them or of none."""
-    parked: Mapping[GangRequest, Blocked] = field(default_factory=dict, metadata=LEFT_OUT)
-    """Answers of the plan before. They hold on: nobody took or freed anything since, and no node
-    changed. What would unblock them is any such change, so whoever makes one clears this."""

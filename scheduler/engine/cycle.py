@@ -1,25 +1,16 @@
 """decide(): one decision, from a Snapshot to a Plan, in numbered steps."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from scheduler.domain.gang import GangRequest, NumberedRequest, gang_request
 from scheduler.domain.ids import JobId, QueueName
 from scheduler.domain.instants import Instant
-from scheduler.domain.job import Job
-from scheduler.domain.placement import (
-    BackingOff,
-    BehindHead,
-    Blocked,
-    LevelMissing,
-    NeverFits,
-    Placement,
-    PoolMissing,
-)
+from scheduler.domain.placement import Blocked, LevelMissing, NeverFits, Placement, PoolMissing
 from scheduler.domain.plan import Plan, Start
 from scheduler.domain.snapshot import Snapshot
-from scheduler.domain.topology import topology_tree
-from scheduler.engine.free_gpus import FreeGpus
+from scheduler.engine.decision import Decision, answers_of
 from scheduler.engine.placing import place_gang
+from scheduler.engine.standing import Standing
+from scheduler.engine.waiting import Kind, Waiting, Walk
 from scheduler.policies.interface import Offer, Policy, PolicyMaker
 from scheduler.policies.registry import policy_named
 
@@ -27,112 +18,90 @@ HOPELESS = (NeverFits, PoolMissing, LevelMissing)
 """A job that waiting can not help does not hold up those behind it."""
 
 
-def decide_by_knobs(snapshot: Snapshot) -> Plan:
-    """The decision of the policy that the snapshot's knobs name. NotFoundError if there is none."""
-    return decide(snapshot, policy_named(snapshot.knobs.policy))
-
-
 def decide(snapshot: Snapshot, policy_maker: PolicyMaker) -> Plan:
     """What to start now, and why each other pending job waits."""
-    # 1. Start from what nobody holds.
-    cycle = _Cycle(snapshot=snapshot, free=free_gpus(snapshot))
+    standing = Standing.of(snapshot)
+    decision = decide_on(standing, snapshot, policy_maker)
+    return replace(decision.plan, blocked=answers_of(decision, standing, snapshot.now))
 
-    # 2. Walk the queues in the policy's order; each job is placed, or says why not.
+
+def decide_by_knobs(standing: Standing, snapshot: Snapshot) -> Decision:
+    """The decision of the policy that the snapshot's knobs name. NotFoundError if there is none."""
+    return decide_on(standing, snapshot, policy_named(snapshot.knobs.policy))
+
+
+def decide_on(standing: Standing, snapshot: Snapshot, policy_maker: PolicyMaker) -> Decision:
+    """The same decision, on a standing that holds the snapshot's facts."""
+    # 1. Put the waiting line in the policy's order.
     policy = policy_maker(snapshot)
-    for job in policy.order():
-        answer = _consider(job, policy, cycle)
-        if isinstance(answer, Placement):
-            cycle.start.append(Start(job_id=job.id, revision=job.revision, placement=answer))
-        else:
-            cycle.blocked[job.id] = answer
+    standing.line.sort(policy, snapshot.now)
+    cycle = _Cycle(standing=standing, policy=policy, walk=standing.line.walk())
 
-    # 3. What holds until something changes is not asked again.
-    parked = {} if cycle.start else cycle.parked
-    return Plan(
+    # 2. Walk it; each job is placed on what nobody holds, or says why not.
+    with standing.free.trial():
+        for waiting in cycle.walk:
+            _consider(waiting, cycle)
+
+    # 3. What holds until something is taken or freed is not asked again.
+    if not cycle.start:
+        standing.parked.update(cycle.parked)
+    plan = Plan(
         made_on=snapshot.version,
         start=tuple(cycle.start),
-        blocked=cycle.blocked,
-        parked=parked,
-        next_wakeup=_next_wakeup(policy, cycle),
+        next_wakeup=_next_wakeup(policy, standing),
     )
-
-
-def free_gpus(snapshot: Snapshot) -> FreeGpus:
-    """What nobody holds."""
-    tree = snapshot.tree or topology_tree(snapshot.levels, snapshot.nodes)
-    free = FreeGpus(tree, snapshot.nodes)
-    for gang in snapshot.holding:
-        free.hold(gang.reservations)
-    return free
+    return Decision(plan=plan, blocked=cycle.blocked, alike=cycle.alike, stuck=cycle.stuck)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Cycle:
     """The scratch pad of one decision."""
 
-    snapshot: Snapshot
-    free: FreeGpus
+    standing: Standing
+    policy: Policy
+    walk: Walk
     start: list[Start] = field(default_factory=list)
     blocked: dict[JobId, Blocked] = field(default_factory=dict)
-    answers: dict[int, Blocked] = field(default_factory=dict)
-    """By number of the request. Equal ones get one answer a cycle: what is free only shrinks."""
-    parked: dict[GangRequest, Blocked] = field(default_factory=dict)
-    """The same answers by request."""
-    numbered: dict[GangRequest, NumberedRequest] = field(default_factory=dict)
-    """Requests that are numbered here, because the snapshot brings none."""
-
-    def request_of(self, job: Job) -> NumberedRequest:
-        """What the job asks for."""
-        known = self.snapshot.requests.get(job.id)
-        if known is not None:
-            return known
-        request = gang_request(job.spec)
-        return self.numbered.setdefault(request, NumberedRequest(len(self.numbered), request))
-
-    stuck_ahead: dict[QueueName, int] = field(default_factory=dict)
-    """Jobs that stayed behind in queues where nothing may pass them."""
+    alike: dict[Kind, Blocked] = field(default_factory=dict)
+    stuck: dict[QueueName, JobId] = field(default_factory=dict)
+    parked: dict[int, Blocked] = field(default_factory=dict)
+    """Equal requests get one answer a cycle: what is free only shrinks while it lasts."""
 
 
-def _consider(job: Job, policy: Policy, cycle: _Cycle) -> Placement | Blocked:
-    if job.not_before is not None and job.not_before > cycle.snapshot.now:
-        return BackingOff(until=job.not_before, restarts=job.restarts_user + job.restarts_infra)
-    ahead = cycle.stuck_ahead.get(job.spec.queue)
-    if ahead is not None:
-        cycle.stuck_ahead[job.spec.queue] = ahead + 1
-        return BehindHead(jobs_ahead=ahead)
-    answer = _place(job, policy, cycle)
-    if isinstance(answer, (Placement, *HOPELESS)):
-        return answer
-    if policy.blocks_later(job):
-        cycle.stuck_ahead[job.spec.queue] = 1
-    return answer
+def _consider(waiting: Waiting, cycle: _Cycle) -> None:
+    job = waiting.job
+    answer = _place(waiting, cycle)
+    if isinstance(answer, Placement):
+        declined = cycle.policy.accept(job, Offer(placement=answer))
+        if declined is None:
+            cycle.standing.free.take(answer, waiting.request)
+            cycle.start.append(Start(job_id=job.id, revision=job.revision, placement=answer))
+            return
+        cycle.blocked[job.id] = declined
+    else:
+        cycle.alike[waiting.kind] = answer
+        cycle.walk.shut(waiting.kind)
+        if isinstance(answer, HOPELESS):
+            return
+    if cycle.policy.blocks_later(job):
+        cycle.stuck[waiting.kind.queue] = job.id
+        cycle.walk.shut_queue(waiting.kind.queue)
 
 
-def _place(job: Job, policy: Policy, cycle: _Cycle) -> Placement | Blocked:
-    number, request = cycle.request_of(job)
-    known = cycle.answers.get(number)
-    if known is not None:
-        return known
-    known = None if cycle.start else cycle.snapshot.parked.get(request)
-    answer = place_gang(request, cycle.free) if known is None else known
-    if not isinstance(answer, Placement):
-        cycle.answers[number] = cycle.parked[request] = answer
-        return answer
-    declined = policy.accept(job, Offer(placement=answer))
-    if declined is not None:
-        return declined
-    cycle.free.take(answer, request)
-    return answer
+def _place(waiting: Waiting, cycle: _Cycle) -> Placement | Blocked:
+    number = waiting.kind.request
+    known = cycle.parked.get(number)
+    if known is None and not cycle.start:
+        known = cycle.standing.parked.get(number)
+    if known is None:
+        answer = place_gang(waiting.request, cycle.standing.free)
+        if isinstance(answer, Placement):
+            return answer
+        known = answer
+    cycle.parked[number] = known
+    return known
 
 
-def _next_wakeup(policy: Policy, cycle: _Cycle) -> Instant | None:
-    now = cycle.snapshot.now
-    instants = [
-        job.not_before
-        for job in cycle.snapshot.pending
-        if job.not_before is not None and job.not_before > now
-    ]
-    policy_at = policy.next_decision_at()
-    if policy_at is not None:
-        instants.append(policy_at)
-    return min(instants, default=None)
+def _next_wakeup(policy: Policy, standing: Standing) -> Instant | None:
+    instants = (standing.line.next_rest_end(), policy.next_decision_at())
+    return min((at for at in instants if at is not None), default=None)

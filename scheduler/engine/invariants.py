@@ -14,6 +14,8 @@ from scheduler.domain.plan import Plan, Start
 from scheduler.domain.resources import Resources
 from scheduler.domain.snapshot import Snapshot
 from scheduler.domain.topology import Node, TopologyTree, topology_tree
+from scheduler.engine.free_gpus import FreeGpus
+from scheduler.engine.standing import Standing
 
 
 def check_plan(snapshot: Snapshot, plan: Plan) -> None:
@@ -21,6 +23,49 @@ def check_plan(snapshot: Snapshot, plan: Plan) -> None:
     broken = tuple(_broken_promises(snapshot, plan))
     if broken:
         raise BrokenPlanError("; ".join(broken))
+
+
+def check_starts(standing: Standing, snapshot: Snapshot, plan: Plan) -> None:
+    """The same for what the plan starts, at the cost of the plan alone.
+
+    `standing` holds the snapshot's facts, and nothing of the plan yet.
+    """
+    broken: list[str] = []
+    for start in plan.start:
+        if start.job_id not in standing.line:
+            broken.append(f"{start.job_id} is not pending")
+            continue
+        waiting = standing.line[start.job_id]
+        broken += _gang_is_right(waiting.job, start, snapshot)
+        broken += _gang_stands_right(waiting.request, start, standing.nodes, standing.free.tree)
+    if not broken:
+        broken += _nothing_overdrawn(standing, plan)
+    if broken:
+        raise BrokenPlanError("; ".join(broken))
+
+
+def _nothing_overdrawn(standing: Standing, plan: Plan) -> list[str]:
+    """Of the nodes the plan touches, reckoned on what is free."""
+    free = standing.free
+    touched = {a.node for start in plan.start for a in start.placement.assignments}
+    with free.trial():
+        for start in plan.start:
+            free.take(start.placement, standing.line[start.job_id].request)
+        return [
+            f"{name}: {-left} {what} more given away than it has"
+            for name in sorted(touched)
+            for what, left in _left_on(free, name)
+            if left < 0
+        ]
+
+
+def _left_on(free: FreeGpus, name: NodeName) -> Iterator[tuple[str, int]]:
+    index = free.tree.index_of[name]
+    yield "GPUs", free.gpus[index]
+    yield _WORKERS, free.seats[index]
+    yield "thousandths of a CPU", free.cpu_milli[index]
+    yield "bytes of memory", free.memory_bytes[index]
+    yield from free.extended[index].items()
 
 
 def _broken_promises(snapshot: Snapshot, plan: Plan) -> Iterator[str]:

@@ -3,14 +3,14 @@
 Both take the first offer. They never stop a running gang.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from scheduler.domain.ids import QueueName
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Job, submission_order
 from scheduler.domain.placement import Blocked
 from scheduler.domain.snapshot import RunningGang, Snapshot
-from scheduler.policies.interface import Offer
+from scheduler.policies.interface import Key, Offer
 
 STRICT = "fifo"
 BACKFILL = "fifo-backfill"
@@ -23,9 +23,14 @@ class Fifo:
         self._snapshot = snapshot
         self._is_strict: dict[QueueName, bool] = {}
 
-    def order(self) -> Sequence[Job]:
+    @property
+    def order_version(self) -> Hashable:
+        """Always the same order."""
+        return "submission"
+
+    def key(self, job: Job) -> Key:
         """Larger priority first, then earlier submission, then id."""
-        return sorted(self._snapshot.pending, key=submission_order)
+        return submission_order(job)
 
     def accept(self, job: Job, offer: Offer) -> Blocked | None:
         """Take it."""

@@ -1,13 +1,13 @@
 """What a policy answers. It looks at one snapshot, decides nothing alone and holds no state.
 
 The engine asks in this order, once a cycle:
-    order()             in which order jobs are considered
+    key(job)            in which order jobs are considered
     accept(job, offer)  take this placement, or wait (declining never holds up the others)
     blocks_later(job)   whether a job that stays behind holds up those after it
     next_decision_at()  when its answers may change though nothing else happens
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,12 +24,25 @@ class Offer:
     placement: Placement
 
 
-class Policy(Protocol):
-    """A policy that looks at one snapshot."""
+Key = tuple[float | int | str, ...]
+"""Sorts pending jobs; smaller goes first, and no two jobs have equal ones: it ends in the id."""
 
-    def order(self) -> Sequence[Job]:
-        """Every pending job once, the first to be considered first. A total order."""
+
+class Orders(Protocol):
+    """The part of a policy that sorts pending jobs."""
+
+    @property
+    def order_version(self) -> Hashable:
+        """Keys made under equal versions go together, even if made for other snapshots."""
         ...
+
+    def key(self, job: Job) -> Key:
+        """Place of a pending job; it holds as long as the job and the version do."""
+        ...
+
+
+class Policy(Orders, Protocol):
+    """A policy that looks at one snapshot."""
 
     def accept(self, job: Job, offer: Offer) -> Blocked | None:
         """None to take the offer; else why the job had better wait."""

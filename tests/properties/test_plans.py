@@ -1,19 +1,20 @@
 """Every plan keeps its promises, whatever the cluster and the jobs."""
 
+import random
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.domain.gang import GangRequest, NumberedRequest, gang_request
-from scheduler.domain.ids import JobId
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Job
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.snapshot import Snapshot
-from scheduler.engine.cycle import decide
-from scheduler.engine.invariants import check_plan
+from scheduler.engine.cycle import decide, decide_on
+from scheduler.engine.decision import answers_of
+from scheduler.engine.invariants import check_plan, check_starts
+from scheduler.engine.standing import Standing
 from scheduler.policies.registry import POLICIES, policy_named
 from tests.builders import a_cluster, a_job, a_running_gang, a_snapshot, at
 from tests.proof import times
@@ -99,23 +100,34 @@ def test_nothing_that_fits_is_left_waiting_by_a_backfilling_policy(snapshot: Sna
     assert again.start == ()
 
 
-@given(snapshot=snapshots(), arrivals=jobs(prefix="new"), later=st.integers(0, 15))
+@given(snapshot=snapshots(), arrivals=jobs(prefix="new"), rng=st.randoms(use_true_random=False))
 @settings(max_examples=times(ci=200, proof=5_000), deadline=None)
-def test_a_decision_with_parked_answers_equals_a_fresh_one(
-    snapshot: Snapshot, arrivals: list[Job], later: int
+def test_a_decision_on_a_standing_that_has_followed_equals_one_made_anew(
+    snapshot: Snapshot, arrivals: list[Job], rng: random.Random
 ) -> None:
     policy = policy_named(snapshot.knobs.policy)
-    first = decide(snapshot, policy)
-    if first.start:
-        return
-    pending = (*snapshot.pending[1:], *arrivals)
-    distinct: list[GangRequest] = []
-    requests: dict[JobId, NumberedRequest] = {}
-    for job in pending:
-        request = gang_request(job.spec)
-        if request not in distinct:
-            distinct.append(request)
-        requests[job.id] = NumberedRequest(distinct.index(request), request)
-    after = replace(snapshot, pending=pending, now=at(10 + later))
-    parked = replace(after, parked=first.parked, requests=requests)
-    assert decide(parked, policy) == decide(after, policy)
+    standing = Standing.of(snapshot)
+    decide_on(standing, snapshot, policy)
+    # Some gangs lose some of their ranks or all, some jobs leave, some come; time passes.
+    holding = []
+    for gang in snapshot.holding:
+        kept = gang.reservations[rng.randint(0, len(gang.reservations)) :]
+        standing.holds(gang.reservations, kept)
+        holding.append(replace(gang, reservations=kept))
+    stay = [job for job in snapshot.pending if rng.random() < 0.7]
+    for job in snapshot.pending:
+        if job not in stay:
+            standing.waits_no_more(job.id)
+    for job in arrivals:
+        standing.waits(job)
+    after = replace(
+        snapshot,
+        pending=(*stay, *arrivals),
+        holding=tuple(holding),
+        now=at(10 + rng.randint(0, 15)),
+    )
+    decision = decide_on(standing, after, policy)
+    check_starts(standing, after, decision.plan)
+    plan = replace(decision.plan, blocked=answers_of(decision, standing, after.now))
+    assert plan == decide(after, policy)
+    assert list(plan.blocked) == list(decide(after, policy).blocked)

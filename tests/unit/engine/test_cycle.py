@@ -13,8 +13,9 @@ from scheduler.domain.placement import BackingOff, BehindHead, NeverFits, TooFew
 from scheduler.domain.plan import Plan
 from scheduler.domain.queue import Queue
 from scheduler.domain.snapshot import Snapshot
-from scheduler.engine.cycle import decide
+from scheduler.engine.cycle import decide, decide_on
 from scheduler.engine.invariants import check_plan
+from scheduler.engine.standing import Standing
 from scheduler.policies.registry import POLICIES, policy_named
 from tests.builders import a_job, a_snapshot, at
 
@@ -139,14 +140,29 @@ def test_the_order_of_the_snapshot_carries_no_meaning(policy: str, seed: int) ->
     assert planned(snapshot) == planned(shuffled)
 
 
-def test_equal_requests_get_one_answer_and_are_parked() -> None:
+def test_equal_requests_get_one_answer() -> None:
     jobs = [a_job(f"job-{n}", workers=2) for n in range(5)]
     snapshot = a_snapshot("r1: 8", pending=[*jobs, a_job("z", workers=3, gpus=4)], knobs=BACKFILL)
     plan = planned(snapshot)
     assert len({id(plan.blocked[job.id]) for job in jobs}) == 1
-    assert len(plan.parked) == 2
 
 
-def test_a_plan_that_starts_something_parks_nothing() -> None:
-    jobs = [a_job("a"), a_job("b")]
-    assert planned(a_snapshot("r1: 8", pending=jobs)).parked == {}
+def test_answers_hold_until_something_is_taken_or_freed() -> None:
+    snapshot = a_snapshot("r1: 8", pending=[a_job("a", workers=2)], knobs=BACKFILL)
+    standing = Standing.of(snapshot)
+    fifo = policy_named("fifo-backfill")
+    before = decide_on(standing, snapshot, fifo)
+    again = decide_on(standing, snapshot, fifo)
+    assert next(iter(before.alike.values())) is next(iter(again.alike.values()))
+    standing.renew(standing.free.tree, snapshot.nodes, ())
+    renewed = decide_on(standing, snapshot, fifo)
+    assert next(iter(before.alike.values())) is not next(iter(renewed.alike.values()))
+    assert before == renewed
+
+
+def test_a_decision_leaves_what_it_stands_on_as_it_was() -> None:
+    snapshot = a_snapshot("r1: 8 8", pending=[a_job("a", workers=2)])
+    standing = Standing.of(snapshot)
+    first = decide_on(standing, snapshot, policy_named("fifo"))
+    assert started(first.plan) == ["a"]
+    assert decide_on(standing, snapshot, policy_named("fifo")) == first

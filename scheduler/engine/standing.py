@@ -1,0 +1,91 @@
+"""What is kept from one decision to the next, so that each costs what has changed since.
+
+A decision on a Standing equals one on a Standing made anew from its snapshot: it holds nothing but
+the snapshot's facts, put in order.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from scheduler.domain.gang import GangRequest, NumberedRequest, gang_request
+from scheduler.domain.ids import JobId, NodeName
+from scheduler.domain.job import Job
+from scheduler.domain.placement import Blocked
+from scheduler.domain.reservation import Reservation
+from scheduler.domain.snapshot import RunningGang, Snapshot
+from scheduler.domain.topology import Node, TopologyTree, topology_tree
+from scheduler.engine.free_gpus import FreeGpus
+from scheduler.engine.waiting import WaitingLine
+
+
+class Standing:
+    """Free GPUs, the waiting line, and answers that hold until something is taken or freed."""
+
+    def __init__(self, tree: TopologyTree, nodes: Sequence[Node] = ()) -> None:
+        self.free = FreeGpus(tree, nodes)
+        self.nodes: dict[NodeName, Node] = {node.name: node for node in nodes}
+        self.line = WaitingLine()
+        self.parked: dict[int, Blocked] = {}
+        """By number of the request."""
+        self.version = 0
+        """Counts the changes of what is free."""
+        self._numbers: dict[GangRequest, NumberedRequest] = {}
+        self._last_number = 0
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "Standing":
+        """Made anew."""
+        tree = snapshot.tree or topology_tree(snapshot.levels, snapshot.nodes)
+        standing = cls(tree, snapshot.nodes)
+        for gang in snapshot.holding:
+            standing.free.hold(gang.reservations)
+        for job in snapshot.pending:
+            standing.waits(job)
+        return standing
+
+    def renew(self, tree: TopologyTree, nodes: Sequence[Node], held: Iterable[RunningGang]) -> None:
+        """The nodes have changed."""
+        self.free = FreeGpus(tree, nodes)
+        self.nodes = {node.name: node for node in nodes}
+        for gang in held:
+            self.free.hold(gang.reservations)
+        self._changed()
+
+    def clear(self) -> None:
+        """Nobody waits or holds anything."""
+        self.line.clear()
+        self.renew(self.free.tree, self.free.nodes, ())
+
+    def waits(self, job: Job) -> None:
+        """A job waits, or one that waited has changed."""
+        self.line.put(job, self._number(gang_request(job.spec)))
+
+    def waits_no_more(self, job_id: JobId) -> None:
+        """A job waits no more, if it did."""
+        self.line.drop(job_id)
+
+    def holds(self, before: Sequence[Reservation], now: Sequence[Reservation]) -> None:
+        """A gang holds these instead of those."""
+        if before == now:
+            return
+        if before:
+            self.free.let_go(before)
+        if now:
+            self.free.hold(now)
+        self._changed()
+
+    def _changed(self) -> None:
+        self.parked.clear()
+        self.version += 1
+
+    def _number(self, request: GangRequest) -> NumberedRequest:
+        if len(self._numbers) > 2 * len(self.line) + 1_000:
+            # Most of them are of jobs long gone.
+            self._numbers = {
+                waiting.request: NumberedRequest(waiting.kind.request, waiting.request)
+                for waiting in self.line
+            }
+        known = self._numbers.get(request)
+        if known is None:
+            self._last_number += 1
+            known = self._numbers[request] = NumberedRequest(self._last_number, request)
+        return known
