@@ -20,6 +20,10 @@ BENCHES := $(filter-out __init__ reporting,$(basename $(notdir $(wildcard bench/
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":[^#]*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
+.PHONY: demo
+demo: .venv-demo/.installed  ## start the service, run a real training job through it, show the result
+	@examples/demo.sh .venv-demo
+
 .PHONY: test
 test: setup  ## lock fresh, format, lint, types, imports, then all tests except whole clusters
 	$(BIN)/python -m tools.lock check

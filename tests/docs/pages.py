@@ -23,7 +23,7 @@ from pathlib import Path
 from tests.source_tree import ROOT, files
 
 BLOCK = re.compile(r"^```(\w+) (server|runnable|output)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-START_LIMIT_S = 30
+START_LIMIT_S = 60
 BLOCK_LIMIT_S = 120
 
 
