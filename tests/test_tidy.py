@@ -168,6 +168,16 @@ def test_links_in_pages_lead_somewhere() -> None:
     )
 
 
+def test_every_page_is_reached_from_the_index() -> None:
+    index = (ROOT / "docs/README.md").read_text()
+    none_of(
+        f"docs/README.md: add a link to {page}"
+        for page in pages()
+        if page.parts[0] == "docs" and page.parts[1] not in ("README.md", "decisions")
+        if f"({page.relative_to('docs')})" not in index
+    )
+
+
 def test_decision_records_have_their_sections() -> None:
     index = (ROOT / "docs/decisions/README.md").read_text()
     records = [page for page in pages() if re.match(r"\d{4}-", page.name)]

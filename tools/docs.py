@@ -4,7 +4,15 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tools.reference import api, commands, configuration, errors, job_file, settings
+from tools.reference import (
+    api,
+    commands,
+    configuration,
+    errors,
+    job_file,
+    server_commands,
+    settings,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -15,6 +23,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "api/openapi.json": api.openapi,
     "docs/reference/api.md": api.page,
     "docs/reference/cli.md": commands.page,
+    "docs/reference/dallyd.md": server_commands.page,
     "docs/reference/errors.md": errors.page,
     "docs/reference/job-file.md": job_file.page,
 }
