@@ -14,7 +14,7 @@ ARGS ?=
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest $(if $(DATA),--data $(DATA))
 PROJECTS := pyproject.toml $(wildcard runtime/pyproject.toml) tools/venv.sh
-BENCHES := $(filter-out __init__ reporting,$(basename $(notdir $(wildcard bench/*.py))))
+BENCHES := $(basename $(notdir $(shell grep -l "^if __name__" bench/*.py)))
 
 .PHONY: help
 help:  ## list the targets
