@@ -59,12 +59,18 @@ class GangRequest:
     """The whole gang must lie in one domain of this level or a closer one."""
     excluded: frozenset[NodeName] = frozenset()
     """Nodes this gang must not use."""
-    preferences: Mapping[NodeName, int] = field(default_factory=dict, hash=False)
+    preferences: Mapping[NodeName, int] = field(default_factory=dict)
     """Weight of nodes that the gang would rather use; it goes before the tightest fit."""
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
         assert self.roles
         assert len({role.name for role in self.roles}) == len(self.roles)
+        # Requests are looked up all the time, so the number is ready; the same in every process.
+        object.__setattr__(self, "_hash", sum(_number(role) for role in self.roles))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def workers(self) -> int:
@@ -79,6 +85,16 @@ class GangRequest:
     def role(self, name: RoleName) -> RoleRequest:
         """The role of that name."""
         return next(role for role in self.roles if role.name == name)
+
+
+def _number(role: RoleRequest) -> int:
+    resources = role.resources
+    return (
+        role.workers * 1_000_003
+        + role.gpus * 8_191
+        + resources.cpu_milli * 131
+        + resources.memory_bytes // 1024
+    )
 
 
 class NumberedRequest(NamedTuple):

@@ -1,15 +1,15 @@
 """A gang's request made ready for one cluster: its levels as numbers, its needs, its choices."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from scheduler.domain.gang import GangRequest, RoleRequest
-from scheduler.domain.ids import GpuModel, LevelName
+from scheduler.domain.ids import GpuModel, LevelName, PoolName
 from scheduler.domain.placement import LevelMissing, PoolMissing
 from scheduler.domain.resources import NOTHING
 from scheduler.domain.topology import TopologyTree
 from scheduler.engine.counting import Grouping, Need
-from scheduler.engine.free_gpus import Eligible, FreeGpus
+from scheduler.engine.eligible import Eligible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +55,8 @@ class Ask:
     """Index of the widest level the gang may span."""
     choices: tuple[GangAsk, ...]
     """One per set of GPU models the gang may use, first choice first."""
+    is_plain: bool
+    """Whether the gang is equal workers that may go anywhere, and nothing more."""
 
     @property
     def roles(self) -> tuple[RoleAsk, ...]:
@@ -67,23 +69,36 @@ class Ask:
             yield next(found for found in choice if found.role is role.role)
 
 
-def ask_of(request: GangRequest, free: FreeGpus) -> Ask | PoolMissing | LevelMissing:
-    """`request` in the numbers of this cluster, or what it names that the cluster has not."""
-    tree = free.tree
+def ask_of(
+    request: GangRequest,
+    tree: TopologyTree,
+    *,
+    models: tuple[GpuModel, ...],
+    pools: Container[PoolName],
+) -> Ask | PoolMissing | LevelMissing:
+    """`request` in the numbers of a cluster with these models and pools.
+
+    Or what it names that the cluster has not.
+    """
     for level in _levels_named(request):
         if tree.level_index(level) is None:
             return LevelMissing(level=level, levels=tuple(known.name for known in tree.levels))
-    pools = {node.pool for node in free.nodes}
     for role in request.roles:
         if role.pool is not None and role.pool not in pools:
             return PoolMissing(pool=role.pool)
     widest = len(tree.levels) - 1
     if request.required is not None:
         widest = _index(tree, request.required)
+    choices = tuple(_gang_ask(request, choice, tree) for choice in _model_choices(request, models))
     return Ask(
         request=request,
         widest=widest,
-        choices=tuple(_gang_ask(request, models, tree) for models in _model_choices(request, free)),
+        choices=choices,
+        is_plain=(
+            not request.preferences
+            and not request.excluded
+            and all(not gang.others and gang.main.grouping.is_plain for gang in choices)
+        ),
     )
 
 
@@ -96,9 +111,11 @@ def _levels_named(request: GangRequest) -> Iterator[LevelName]:
             yield role.spread_by
 
 
-def _model_choices(request: GangRequest, free: FreeGpus) -> Iterator[tuple[GpuModel, ...]]:
+def _model_choices(
+    request: GangRequest, known: tuple[GpuModel, ...]
+) -> Iterator[tuple[GpuModel, ...]]:
     """Sets of models the gang may use at once, the job's first choice first; at least one."""
-    models = request.models or free.models
+    models = request.models or known
     if request.mixes_models or not models or not any(role.gpus for role in request.roles):
         yield models
     else:
@@ -152,9 +169,9 @@ def _grouping(role: RoleRequest, tree: TopologyTree) -> Grouping:
                 multiples[between] = group.workers
             above = min(above, within)
     caps: list[int | None] = []
-    if role.spread_by is not None and role.spread_workers_max:
-        spread = _index(tree, role.spread_by)
-        caps = [None] * spread + [role.spread_workers_max]
+    if role.spread_by is not None and 0 < role.spread_workers_max < role.workers:
+        # What lies inside a domain can not hold more than the domain may.
+        caps = [role.spread_workers_max] * (_index(tree, role.spread_by) + 1)
     return Grouping(level=level, size=size, multiples=tuple(multiples), caps=tuple(caps))
 
 

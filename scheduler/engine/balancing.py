@@ -127,8 +127,8 @@ class _Siblings:
         """What a domain holds in those of its sub-domains that are left."""
         if not self.divides:
             return room
-        grouping = self.tally.counts.grouping
-        workers = sum(grouping.share(self.level - 1, part.workers) for part in inner)
+        counts = self.tally.counts
+        workers = sum(counts.share(self.level - 1, part.domain, part.workers) for part in inner)
         groups = sum(part.groups for part in inner)
         hosts = [part for part in inner if part.takes_companion or self.tally.companion is None]
         lost_workers = min((part.workers - part.workers_beside for part in hosts), default=workers)

@@ -13,21 +13,22 @@ from collections.abc import Iterator
 _CHUNK = 60
 """Bits per chunk: two digits of a Python integer, so that chunks stay cheap."""
 
+_TOP, _SIZE, _HEAD = 0, 1, 2
+"""Places in a row: which of its places are not 0, how many members, the first chunk."""
+
 
 class Buckets:
     """Items 0, 1, 2, ... of which each has at most one key."""
 
     def __init__(self, items: int) -> None:
         self._chunks = -(-items // _CHUNK)
-        self._place = [(item // _CHUNK, 1 << item % _CHUNK) for item in range(items)]
+        self._place = [(item // _CHUNK + _HEAD, 1 << item % _CHUNK) for item in range(items)]
         self._rows: dict[int, list[int]] = {}
-        self._tops: dict[int, int] = {}
+        """Per key: which chunks have members, how many there are, then the chunks."""
         self.keys: list[int] = []
         """Keys that have members, ascending."""
         self.key_of = [-1] * items
         """Per item; -1 for none."""
-        self.sizes: dict[int, int] = {}
-        """Members per key; a key that once had some stays."""
 
     def move(self, item: int, key: int) -> None:
         """Give `item` another key; -1 takes it out."""
@@ -35,59 +36,57 @@ class Buckets:
         if key == before:
             return
         self.key_of[item] = key
-        chunk, bit = self._place[item]
+        place, bit = self._place[item]
         if before >= 0:
             row = self._rows[before]
-            left = row[chunk] ^ bit
-            row[chunk] = left
-            self.sizes[before] -= 1
+            row[_SIZE] -= 1
+            left = row[place] ^ bit
+            row[place] = left
             if not left:
-                self._close(before, chunk)
+                row[_TOP] ^= 1 << place
+                if not row[_TOP]:
+                    del self.keys[bisect_left(self.keys, before)]
         if key >= 0:
-            if key not in self._rows:
-                self._rows[key] = [0] * self._chunks
-                self._tops[key] = 0
-                self.sizes[key] = 0
-            row = self._rows[key]
-            had = row[chunk]
-            row[chunk] = had | bit
-            self.sizes[key] += 1
+            row = self._rows.get(key) or self._row(key)
+            row[_SIZE] += 1
+            had = row[place]
+            row[place] = had | bit
             if not had:
-                self._open(key, chunk)
+                if not row[_TOP]:
+                    insort(self.keys, key)
+                row[_TOP] |= 1 << place
 
     def find(self, key: int) -> int:
         """The lowest item of the smallest key that is at least `key`; -1 if there is none."""
-        index = bisect_left(self.keys, key)
-        if index == len(self.keys):
+        keys = self.keys
+        index = bisect_left(keys, key)
+        if index == len(keys):
             return -1
-        found = self.keys[index]
-        top = self._tops[found]
-        chunk = (top & -top).bit_length() - 1
-        bits = self._rows[found][chunk]
-        return chunk * _CHUNK + (bits & -bits).bit_length() - 1
+        row = self._rows[keys[index]]
+        top = row[_TOP]
+        place = (top & -top).bit_length() - 1
+        bits = row[place]
+        return (place - _HEAD) * _CHUNK + (bits & -bits).bit_length() - 1
+
+    def size(self, key: int) -> int:
+        """How many items have this key."""
+        row = self._rows.get(key)
+        return row[_SIZE] if row else 0
 
     def members(self, key: int) -> Iterator[int]:
         """Items of one key, ascending; the index must not change meanwhile."""
-        top = self._tops[key]
         row = self._rows[key]
+        top = row[_TOP]
         while top:
             low = top & -top
             top ^= low
-            chunk = low.bit_length() - 1
-            bits = row[chunk]
+            place = low.bit_length() - 1
+            bits = row[place]
             while bits:
                 low = bits & -bits
                 bits ^= low
-                yield chunk * _CHUNK + low.bit_length() - 1
+                yield (place - _HEAD) * _CHUNK + low.bit_length() - 1
 
-    def _close(self, key: int, chunk: int) -> None:
-        top = self._tops[key] ^ (1 << chunk)
-        self._tops[key] = top
-        if not top:
-            del self.keys[bisect_left(self.keys, key)]
-
-    def _open(self, key: int, chunk: int) -> None:
-        top = self._tops[key]
-        if not top:
-            insort(self.keys, key)
-        self._tops[key] = top | (1 << chunk)
+    def _row(self, key: int) -> list[int]:
+        self._rows[key] = row = [0] * (_HEAD + self._chunks)
+        return row

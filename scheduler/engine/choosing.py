@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from scheduler.domain.ids import LevelName
 from scheduler.engine.companion import Companion
-from scheduler.engine.counting import GANGS_MAX, FitCounts
+from scheduler.engine.counting import FitCounts
+from scheduler.engine.gpu_order import GANGS_MAX
 
 
 class Algorithm(StrEnum):
@@ -139,19 +140,20 @@ class Tally:
         return (left, min(GANGS_MAX, self.counts.free.uplinks[level][domain]), domain)
 
 
-def whole_gang(
-    tally: Tally, level: int, groups: int, *, is_start: bool, is_widest: bool
-) -> list[Share] | None:
-    """What holds all groups at `level`: one domain, or several where distance does not matter."""
-    size = tally.counts.grouping.size
-    companions = int(tally.companion is not None)
+def whole_gang(tally: Tally, level: int, groups: int, *, is_widest: bool) -> list[Share] | None:
+    """The one domain of `level` that holds all groups; None if none does."""
     domain = _fitting(tally, level, groups, is_widest=is_widest)
-    if domain >= 0:
-        return [Share(domain, groups * size, companions)]
-    if tally.rules.is_anywhere and is_start and not is_widest:
-        everywhere = range(len(tally.counts.groups[level]))
-        return take(tally, level, everywhere, Wanted(groups, companions, size))
-    return None
+    if domain < 0:
+        return None
+    companions = int(tally.companion is not None)
+    return [Share(domain, groups * tally.counts.grouping.size, companions)]
+
+
+def scattered(tally: Tally, level: int, groups: int) -> list[Share] | None:
+    """Domains of `level` that hold all groups together, wherever they are; None if they do not."""
+    companions = int(tally.companion is not None)
+    everywhere = range(len(tally.counts.groups[level]))
+    return take(tally, level, everywhere, Wanted(groups, companions, tally.counts.grouping.size))
 
 
 def seats(tally: Tally, level: int, shares: list[Share]) -> list[Share] | None:

@@ -39,40 +39,30 @@ class Companion:
 
     def _on_node(self, node: int) -> Beside:
         counts = self._counts
-        size = counts.grouping.size if counts.grouping.level == 0 else 0
         is_possible = self._own.fits[0][node] > 0
         fits = counts.fits[0][node]
         if is_possible and fits:
-            fits = counts.grouping.usable(0, counts.fit_beside(node, self.need))
-        groups = fits // size if size else 0
+            fits = counts.usable(0, node, counts.fit_beside(node, self.need))
+        groups = counts.slices(0, node, fits) if counts.grouping.level == 0 else 0
         return Beside(is_possible=is_possible, fits=fits, groups=groups)
 
     def _in(self, level: int, domain: int) -> Beside:
         counts = self._counts
-        grouping = counts.grouping
         below = level - 1
-        lost: list[tuple[int, int]] = []
+        lost_fits: list[int] = []
+        lost_groups: list[int] = []
         for child in counts.free.tree.domains[level][domain].children:
             part = self.beside(below, child)
             if part.is_possible:
-                lost.append(
-                    (
-                        grouping.share(below, counts.fits[below][child])
-                        - grouping.share(below, part.fits),
-                        counts.groups[below][child] - part.groups,
-                    )
-                )
-        if not lost:
-            return Beside(
-                is_possible=False,
-                fits=counts.fits[level][domain],
-                groups=counts.groups[level][domain],
-            )
-        fits = grouping.usable(level, counts.raw[level][domain] - min(part for part, _ in lost))
-        if level < grouping.level:
-            groups = 0
-        elif level == grouping.level:
-            groups = fits // grouping.size
-        else:
-            groups = counts.groups[level][domain] - min(part for _, part in lost)
+                alone = counts.share(below, child, counts.fits[below][child])
+                lost_fits.append(alone - counts.share(below, child, part.fits))
+                lost_groups.append(counts.groups[below][child] - part.groups)
+        fits, groups = counts.fits[level][domain], counts.groups[level][domain]
+        if not lost_fits:
+            return Beside(is_possible=False, fits=fits, groups=groups)
+        fits = counts.usable(level, domain, counts.raw[level][domain] - min(lost_fits))
+        if level == counts.grouping.level:
+            groups = counts.slices(level, domain, fits)
+        elif level > counts.grouping.level:
+            groups -= min(lost_groups)
         return Beside(is_possible=True, fits=fits, groups=groups)

@@ -16,12 +16,7 @@ from dataclasses import dataclass
 from scheduler.domain.resources import NOTHING, Resources
 from scheduler.engine.buckets import Buckets
 from scheduler.engine.free_nodes import FreeNodes
-
-GANGS_MAX = 15
-"""So many and more gangs on an uplink count as equal."""
-
-GANGS = GANGS_MAX + 1
-"""Keys are amount x GANGS + gangs on the uplink: one whole number that sorts like the pair."""
+from scheduler.engine.gpu_order import GANGS, GANGS_MAX, GpuOrder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,60 +55,12 @@ class Grouping:
         """Workers come into a domain of `level` in multiples of this."""
         return (self.multiples[level] if level < len(self.multiples) else None) or 1
 
-    def usable(self, level: int, fits: int) -> int:
-        """How many of `fits` workers in a domain of `level` may be used at once."""
-        cap = self.caps[level] if level < len(self.caps) else None
-        return fits if cap is None or fits < cap else cap
-
-    def share(self, level: int, fits: int) -> int:
-        """How many of `fits` workers a domain of `level` adds to the domain around it."""
-        fits = self.usable(level, fits)
-        return fits - fits % self.multiple(level)
+    def cap(self, level: int) -> int | None:
+        """At most so many workers in one domain of `level`."""
+        return self.caps[level] if level < len(self.caps) else None
 
 
 PLAIN = Grouping()
-
-
-class GpuOrder:
-    """Nodes by free GPUs, for every need that only GPUs bind: all such needs share one order."""
-
-    def __init__(self, free: FreeNodes, allowed: Sequence[bool]) -> None:
-        self._free = free
-        self._allowed = allowed
-        self.buckets = Buckets(len(free.nodes))
-        self.seen = -1
-
-    def refresh(self) -> None:
-        """Take in what has changed since the last call."""
-        free = self._free
-        log = free.log
-        start = self.seen - free.log_start
-        if start != len(log):
-            is_far_behind = start < 0 or len(log) - start > len(free.nodes)
-            self._update(range(len(free.nodes)) if is_far_behind else log[start:])
-            self.seen = free.log_start + len(log)
-
-    def tightest(self, gpus: int) -> int:
-        """The node with the fewest free GPUs that are enough; -1 if there is none."""
-        return self.buckets.find(gpus * GANGS)
-
-    def nodes_with(self, gpus: int) -> int:
-        """How many nodes have at least so many free GPUs."""
-        bound, sizes = gpus * GANGS, self.buckets.sizes
-        return sum(sizes[key] for key in self.buckets.keys if key >= bound)
-
-    def gpus_most(self) -> int:
-        """The most free GPUs on one node."""
-        return self.buckets.keys[-1] // GANGS if self.buckets.keys else 0
-
-    def _update(self, nodes: Iterable[int]) -> None:
-        gpus, uplinks, allowed = self._free.gpus, self._free.uplinks[0], self._allowed
-        move = self.buckets.move
-        for node in nodes:
-            if allowed[node]:
-                have, gangs = gpus[node], uplinks[node]
-                gangs = gangs if gangs < GANGS_MAX else GANGS_MAX
-                move(node, have * GANGS + gangs if have > 0 else -1)
 
 
 class FitCounts:
@@ -134,11 +81,17 @@ class FitCounts:
         """Per level and domain: slices that fit; 0 below the level of the slices."""
         self.raw = self.fits if not grouping.caps else _copied(self.fits)
         """Per level and domain: workers that fit, before the caps."""
+        self._allowed_nodes = sum(allowed)
         self._short: dict[str, int] = {}
         self._short_of = [""] * len(free.nodes)
         self._homes = free.tree.homes
         self._dirty: list[set[int]] = [set() for _ in self.fits]
-        self._orders = [self._order(level) for level in range(len(self.fits))]
+        self._orders: list[Buckets | None] = [
+            # Only where counts alone decide can domains be kept in order; one needs none.
+            Buckets(len(domains)) if grouping.is_plain and len(domains) > 1 else None
+            for domains in self.fits
+        ]
+        self._known = [[d.is_known for d in domains] for domains in free.tree.domains]
         self.seen = -1
         self._seen_uplinks = -1
 
@@ -160,6 +113,11 @@ class FitCounts:
         self.seen = free.log_start + len(free.log)
         self._seen_uplinks = free.uplink_log_start + len(free.uplink_log)
         self._file_dirty()
+
+    def tightest_node(self, workers: int) -> int:
+        """The node with room for the fewest workers that are enough; -1 if there is none."""
+        self.refresh()
+        return self.tightest(0, workers)
 
     def tightest(self, level: int, groups: int) -> int:
         """The known domain of `level` with the fewest groups that are enough; -1 if none is.
@@ -184,6 +142,9 @@ class FitCounts:
 
     def most(self, level: int) -> int:
         """The most groups that fit in one known domain of `level`."""
+        order = self._orders[level]
+        if order is not None and level:
+            return order.keys[-1] // GANGS if order.keys else 0
         size = self.grouping.size
         return max((self.units(level, number, size) for number in self.known(level)), default=0)
 
@@ -192,6 +153,28 @@ class FitCounts:
         if level >= self.grouping.level:
             return self.groups[level][domain]
         return self.fits[level][domain] // unit
+
+    def usable(self, level: int, domain: int, fits: int) -> int:
+        """How many of `fits` workers in a domain may be used at once.
+
+        A cap can not be promised where it is not known which domain this is.
+        """
+        cap = self.grouping.cap(level)
+        if cap is None:
+            return fits
+        return min(fits, cap) if self._known[level][domain] else 0
+
+    def share(self, level: int, domain: int, fits: int) -> int:
+        """How many of `fits` workers a domain adds to the domain around it: whole slices only."""
+        fits = self.usable(level, domain, fits)
+        multiple = self.grouping.multiple(level)
+        if multiple == 1:
+            return fits
+        return fits - fits % multiple if self._known[level][domain] else 0
+
+    def slices(self, level: int, domain: int, fits: int) -> int:
+        """How many slices `fits` workers in a domain of the slices' level make."""
+        return fits // self.grouping.size if self._known[level][domain] else 0
 
     def known(self, level: int) -> Iterator[int]:
         """Numbers of the domains of `level` that can be promised."""
@@ -239,16 +222,40 @@ class FitCounts:
                     yield extended.get(name, 0), amount, name
 
     def _update(self, nodes: Iterable[int]) -> None:
-        fits, allowed = self.raw[0], self.allowed
+        fits, allowed, dirty = self.raw[0], self.allowed, self._dirty[0]
+        is_plain = self.grouping.is_plain
         for node in nodes:
-            if allowed[node]:
-                self._dirty[0].add(node)
-                fit, resource = min(
-                    (have // amount, name) for have, amount, name in self._amounts(node)
-                )
-                self._note_short(node, resource if fit <= 0 else "")
-                if fit != fits[node] and (fit > 0 or fits[node]):
-                    self._set(node, max(0, fit))
+            if not allowed[node]:
+                continue
+            fit = self._fit(node)
+            before = fits[node]
+            if fit != before:
+                if is_plain:
+                    self._carry(node, fit - before)
+                else:
+                    self._set(node, fit)
+            if not fit:
+                self._note_short(node, min((h // a, name) for h, a, name in self._amounts(node))[1])
+            elif not before:
+                self._note_short(node, "")
+            dirty.add(node)
+
+    def _fit(self, node: int) -> int:
+        """Workers that fit on an allowed node, whatever the grouping."""
+        free, resources = self.free, self.need.resources
+        fit = free.seats[node]
+        if self.need.gpus:
+            fit = min(fit, free.gpus[node] // self.need.gpus)
+        if resources.cpu_milli and fit > 0:
+            fit = min(fit, free.cpu_milli[node] // resources.cpu_milli)
+        if resources.memory_bytes and fit > 0:
+            fit = min(fit, free.memory_bytes[node] // resources.memory_bytes)
+        if resources.extended and fit > 0:
+            extended = free.extended[node]
+            for name, amount in resources.extended:
+                if amount:
+                    fit = min(fit, extended.get(name, 0) // amount)
+        return max(0, fit)
 
     def _note_short(self, node: int, resource: str) -> None:
         before = self._short_of[node]
@@ -259,8 +266,14 @@ class FitCounts:
             if resource:
                 self._short[resource] = self._short.get(resource, 0) + 1
 
+    def _carry(self, node: int, change: int) -> None:
+        """So many more (or fewer) workers fit on a node, and in all domains around it."""
+        for level, domain in enumerate(self._homes[node]):
+            self.fits[level][domain] += change
+            self._dirty[level].add(domain)
+
     def _set(self, node: int, fit: int) -> None:
-        """Another number of workers fits on a node: carry it up, level by level."""
+        """Another number of workers fits on a node: carry it up by the rules of the grouping."""
         grouping = self.grouping
         change, group_change = fit - self.raw[0][node], 0
         for level, domain in enumerate(self._homes[node]):
@@ -269,11 +282,10 @@ class FitCounts:
             after = before + change
             raw[domain] = after
             if grouping.caps:
-                self.fits[level][domain] = grouping.usable(level, after)
+                self.fits[level][domain] = self.usable(level, domain, after)
             if self.groups is not self.fits:
                 group_change = self._set_groups(level, domain, group_change)
-            self._dirty[level].add(domain)
-            change = grouping.share(level, after) - grouping.share(level, before)
+            change = self.share(level, domain, after) - self.share(level, domain, before)
             if not change and not group_change and level >= grouping.level:
                 return
 
@@ -281,32 +293,29 @@ class FitCounts:
         """Groups of a domain whose fits (or, above the slices, whose groups) have changed."""
         groups = self.groups[level]
         if level == self.grouping.level:
-            change = self.fits[level][domain] // self.grouping.size - groups[domain]
+            change = self.slices(level, domain, self.fits[level][domain]) - groups[domain]
         if level >= self.grouping.level:
             groups[domain] += change
         return change
 
-    def _order(self, level: int) -> Buckets | None:
-        """An order of the domains of a level, where counts alone decide (no slices, no caps)."""
-        return Buckets(len(self.fits[level])) if self.grouping.is_plain else None
-
     def _file_dirty(self) -> None:
         for level, dirty in enumerate(self._dirty):
-            order = self._orders[level]
-            if order is not None and dirty:
-                self._file(level, dirty, order)
-            dirty.clear()
+            if dirty:
+                order = self._orders[level]
+                if order is not None:
+                    self._file(level, dirty, order)
+                dirty.clear()
 
     def _file(self, level: int, dirty: Iterable[int], order: Buckets) -> None:
-        fits, uplinks = self.fits[level], self.free.uplinks[level]
-        domains = self.free.tree.domains[level]
+        fits, uplinks, known = self.fits[level], self.free.uplinks[level], self._known[level]
+        move = order.move
         for number in dirty:
-            fit = fits[number]
-            if not fit or not domains[number].is_known:
-                order.move(number, -1)
+            fit, gangs = fits[number], uplinks[number]
+            if not fit or not known[number]:
+                move(number, -1)
                 continue
-            key = self._key(level, fit, self.left_over(number) if level == 0 else 0)
-            order.move(number, key + min(GANGS_MAX, uplinks[number]))
+            key = fit * GANGS if level else self._key(0, fit, self.left_over(number))
+            move(number, key + (gangs if gangs < GANGS_MAX else GANGS_MAX))
 
     def _key(self, level: int, fit: int, left: int = 0) -> int:
         if level == 0:
@@ -318,33 +327,45 @@ class FitCounts:
 class GpuCounts(FitCounts):
     """The same where only GPUs bind and workers may go anywhere: the common case, made short."""
 
+    def __init__(
+        self, free: FreeNodes, need: Need, allowed: Sequence[bool], order: GpuOrder
+    ) -> None:
+        super().__init__(free, need, allowed)
+        self._nodes = order
+        self._orders[0] = None
+
+    def tightest_node(self, workers: int) -> int:
+        """Found in the order that all such needs share, without counting anything."""
+        self._nodes.refresh()
+        return self._nodes.tightest(workers * self.need.gpus)
+
+    def tightest(self, level: int, groups: int) -> int:
+        """As for all counts."""
+        return super().tightest(level, groups) if level else self.tightest_node(groups)
+
+    def most(self, level: int) -> int:
+        """As for all counts."""
+        if level:
+            return super().most(level)
+        self._nodes.refresh()
+        return self._nodes.gpus_most() // self.need.gpus
+
     def nodes_short(self) -> dict[str, int]:
         """Allowed nodes on which not one worker fits."""
-        return {"gpus": sum(self.allowed) - sum(map(bool, self.fits[0]))}
+        self._nodes.refresh()
+        return {"gpus": self._allowed_nodes - self._nodes.nodes_with(self.need.gpus)}
 
     def short_on(self, node: int) -> str:
         """`gpus` if no worker fits on the node."""
         return "" if self.fits[0][node] else "gpus"
 
-    def _order(self, level: int) -> Buckets | None:
-        # Nodes are found through the GpuOrder that all such needs share.
-        return Buckets(len(self.fits[level])) if level else None
-
     def _update(self, nodes: Iterable[int]) -> None:
-        levels, gpus, allowed, homes = self.fits, self.free.gpus, self.allowed, self._homes
-        fits, need, dirty = levels[0], self.need.gpus, self._dirty
-        above = range(1, len(levels))
+        fits, need, gpus, allowed = self.fits[0], self.need.gpus, self.free.gpus, self.allowed
         for node in nodes:
             have = gpus[node]
             fit = have // need if have > 0 and allowed[node] else 0
-            change = fit - fits[node]
-            if change:
-                fits[node] = fit
-                home = homes[node]
-                for level in above:
-                    domain = home[level]
-                    levels[level][domain] += change
-                    dirty[level].add(domain)
+            if fit != fits[node]:
+                self._carry(node, fit - fits[node])
 
 
 def _amounts(resources: Resources) -> dict[str, int]:

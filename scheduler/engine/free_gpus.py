@@ -4,39 +4,43 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from scheduler.domain.gang import NodeFilter
-from scheduler.domain.ids import GpuModel, PoolName
+from scheduler.domain.gang import GangRequest
+from scheduler.domain.ids import RoleName
+from scheduler.domain.placement import Assignment, LevelMissing, Placement, PoolMissing
 from scheduler.domain.resources import NOTHING, plus
-from scheduler.domain.topology import Node, TopologyTree
-from scheduler.engine.counting import PLAIN, FitCounts, GpuCounts, GpuOrder, Grouping, Need
+from scheduler.domain.topology import NODE_LEVEL, Node, TopologyTree
+from scheduler.engine.asking import Ask, ask_of
+from scheduler.engine.counting import PLAIN, FitCounts, GpuCounts, Grouping, Need
+from scheduler.engine.eligible import Eligible
 from scheduler.engine.free_nodes import FreeNodes
+from scheduler.engine.gpu_order import GpuOrder
+from scheduler.engine.slack import Slack
 
 _COUNTS_KEPT = 128
 """Needs whose counts are kept up to date; the one that was asked for longest ago goes first."""
 
+_REQUESTS_KEPT = 20_000
+"""Requests that are kept ready; after so many different ones all are made ready anew."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Eligible:
-    """Which nodes a role may use, whatever is free."""
+_ASSIGNMENTS_KEPT = 200_000
+"""Assignments that are kept to be used again: making them costs more than finding a node."""
 
-    pool: PoolName | None
-    models: tuple[GpuModel, ...] | None
-    """None where the model does not matter."""
-    filters: tuple[NodeFilter, ...] = ()
 
-    def unfit(self, node: Node) -> str:
-        """Why no worker may use the node; empty if one may."""
-        if not node.is_ready:
-            return "NotReady"
-        if node.is_cordoned:
-            return "Cordoned"
-        if node.taints:
-            return "Tainted"
-        if self.pool is not None and node.pool != self.pool:
-            return "OtherPool"
-        if self.models is not None and (node.gpus == 0 or node.gpu_model not in self.models):
-            return "OtherGpuModel" if node.gpus else "NoGpus"
-        return next((rule.reason for rule in self.filters if node.name not in rule.allowed), "")
+@dataclass(slots=True)
+class Ready:
+    """A request made ready, with the counts it needs at hand."""
+
+    ask: Ask | PoolMissing | LevelMissing
+    counts: tuple[FitCounts, ...] = ()
+    """Of the main role, per choice of models; not up to date."""
+    slacks: tuple[Slack, ...] = ()
+    """What else may bind the main role, per choice; empty where nothing can."""
+    bound: tuple[bool, ...] = ()
+    """Whether it did, when the counts were looked up."""
+    generation: int = -1
+    """Of the pad's counts when these were looked up."""
+    could_ever: bool | None = None
+    """Whether the empty cluster holds the gang; None until someone asks."""
 
 
 class FreeGpus(FreeNodes):
@@ -44,11 +48,59 @@ class FreeGpus(FreeNodes):
 
     def __init__(self, tree: TopologyTree, nodes: Iterable[Node]) -> None:
         super().__init__(tree, nodes)
+        self._pools = frozenset(node.pool for node in self.nodes)
+        self._ready: dict[GangRequest, Ready] = {}
         self._allowed: dict[Eligible, tuple[bool, ...]] = {}
         self._unfit: dict[Eligible, Counter[str]] = {}
         self._orders: dict[Eligible, GpuOrder] = {}
         self._counts: dict[tuple[Eligible, Need, Grouping, bool], FitCounts] = {}
+        self._slacks: dict[tuple[Eligible, Need], Slack] = {}
+        self._generation = 0
+        self._assignments: dict[tuple[RoleName, int, int], Assignment] = {}
+        self._placements: dict[tuple[RoleName, int, int], Placement] = {}
         self._empty: FreeGpus | None = None
+
+    def ready(self, request: GangRequest) -> Ready:
+        """The request in the numbers of this cluster, with counts where it is plain."""
+        found = self._ready.get(request)
+        if found is None:
+            ask = ask_of(request, self.tree, models=self.models, pools=self._pools)
+            if len(self._ready) >= _REQUESTS_KEPT:
+                self._ready.clear()
+            found = self._ready[request] = Ready(ask)
+        for slack in found.slacks:
+            slack.refresh()
+        if found.generation != self._generation or (
+            found.slacks and found.bound != tuple(slack.nodes_bound > 0 for slack in found.slacks)
+        ):
+            self._look_up(found)
+        return found
+
+    def assignment(self, role: RoleName, node: int, workers: int) -> Assignment:
+        """Workers of a role on a node; the same object for the same facts."""
+        key = (role, node, workers)
+        found = self._assignments.get(key)
+        if found is None:
+            if len(self._assignments) >= _ASSIGNMENTS_KEPT:
+                self._assignments.clear()
+            found = Assignment(role=role, node=self.tree.nodes[node], workers=workers)
+            self._assignments[key] = found
+        return found
+
+    def lone_placement(self, role: RoleName, node: int, workers: int) -> Placement:
+        """A gang of one role on one node; the same object for the same facts."""
+        key = (role, node, workers)
+        found = self._placements.get(key)
+        if found is None:
+            if len(self._placements) >= _ASSIGNMENTS_KEPT:
+                self._placements.clear()
+            found = Placement(
+                assignments=(self.assignment(role, node, workers),),
+                tier=0,
+                tier_name=NODE_LEVEL,
+            )
+            self._placements[key] = found
+        return found
 
     def allowed(self, eligible: Eligible) -> tuple[bool, ...]:
         """Per node: whether workers may use it."""
@@ -65,38 +117,87 @@ class FreeGpus(FreeNodes):
         self.allowed(eligible)
         return self._unfit[eligible]
 
-    def order(self, eligible: Eligible) -> GpuOrder:
-        """Nodes by free GPUs, up to date."""
-        found = self._orders.get(eligible)
-        if found is None:
-            found = GpuOrder(self, self.allowed(eligible))
-            self._orders[eligible] = found
+    def counts(self, eligible: Eligible, need: Need, grouping: Grouping = PLAIN) -> FitCounts:
+        """How many workers fit where, up to date."""
+        found = self.stale_counts(eligible, need, grouping)
         found.refresh()
         return found
 
-    def counts(self, eligible: Eligible, need: Need, grouping: Grouping = PLAIN) -> FitCounts:
-        """How many workers fit where, up to date."""
-        only_gpus = self.only_gpus_bind(need) and grouping.is_plain
+    def stale_counts(self, eligible: Eligible, need: Need, grouping: Grouping) -> FitCounts:
+        """The same counts, not brought up to date."""
+        only_gpus = grouping.is_plain and self.only_gpus_bind(eligible, need)
+        if only_gpus:
+            need = Need(gpus=need.gpus)
         key = (eligible, need, grouping, only_gpus)
         found = self._counts.get(key)
         if found is None:
-            kind = GpuCounts if only_gpus else FitCounts
-            found = kind(self, need, self.allowed(eligible), grouping)
             if len(self._counts) >= _COUNTS_KEPT:
-                del self._counts[min(self._counts, key=lambda old: self._counts[old].seen)]
-            self._counts[key] = found
-        found.refresh()
+                self._drop_oldest()
+            found = self._counts[key] = self._made(eligible, need, grouping, only_gpus=only_gpus)
         return found
 
-    def only_gpus_bind(self, need: Need) -> bool:
-        """Whether GPUs alone decide how many workers fit on any node."""
-        return need.gpus > 0 and need.resources is NOTHING and not self.seats_short
+    def only_gpus_bind(self, eligible: Eligible, need: Need) -> bool:
+        """Whether GPUs alone decide at present how many workers fit on any node."""
+        if not need.gpus:
+            return False
+        slack = self._slack(eligible, need)
+        if slack is None:
+            return True
+        slack.refresh()
+        return slack.nodes_bound == 0
 
     def empty(self) -> "FreeGpus":
         """The same cluster with nobody on it and every node in order."""
         if self._empty is None:
             self._empty = FreeGpus(self.tree, (_in_order(node) for node in self.nodes))
         return self._empty
+
+    def _slack(self, eligible: Eligible, need: Need) -> Slack | None:
+        """What watches whether something else than GPUs binds; None where nothing can."""
+        if need.resources is NOTHING and not self.counts_seats:
+            return None
+        key = (eligible, need)
+        found = self._slacks.get(key)
+        if found is None:
+            found = Slack(self, need.gpus, need.resources, self.allowed(eligible))
+            if len(self._slacks) >= _COUNTS_KEPT:
+                self._slacks.clear()
+            self._slacks[key] = found
+        return found
+
+    def _look_up(self, found: Ready) -> None:
+        """Find the counts of a plain request."""
+        ask = found.ask
+        if isinstance(ask, Ask) and ask.is_plain:
+            mains = [gang.main for gang in ask.choices]
+            found.counts = tuple(
+                self.stale_counts(main.eligible, main.need, main.grouping) for main in mains
+            )
+            slacks = [self._slack(main.eligible, main.need) for main in mains if main.need.gpus]
+            found.slacks = tuple(slack for slack in slacks if slack is not None)
+            found.bound = tuple(slack.nodes_bound > 0 for slack in found.slacks)
+        found.generation = self._generation
+
+    def _made(
+        self, eligible: Eligible, need: Need, grouping: Grouping, *, only_gpus: bool
+    ) -> FitCounts:
+        allowed = self.allowed(eligible)
+        if not only_gpus:
+            return FitCounts(self, need, allowed, grouping)
+        order = self._orders.get(eligible)
+        if order is None:
+            order = self._orders[eligible] = GpuOrder(self, allowed)
+        return GpuCounts(self, need, allowed, order)
+
+    def _drop_oldest(self) -> None:
+        """Forget the counts that were asked for longest ago, and what leads to them."""
+        oldest = min(self._counts, key=lambda key: self._counts[key].seen)
+        del self._counts[oldest]
+        self._generation += 1
+        in_use = {key[0] for key in self._counts}
+        for eligible in [known for known in self._allowed if known not in in_use]:
+            del self._allowed[eligible], self._unfit[eligible]
+            self._orders.pop(eligible, None)
 
 
 def _in_order(node: Node) -> Node:

@@ -58,10 +58,8 @@ class FreeNodes:
         self.uplink_log: list[tuple[int, int]] = []
         """(level, domain) of uplinks that changed."""
         self.uplink_log_start = 0
-        self.seats_short = sum(
-            gpus > seats for gpus, seats in zip(self.gpus, self.seats, strict=True)
-        )
-        """Nodes with more free GPUs than seats: only there can seats bind a worker with GPUs."""
+        self.counts_seats = any(node.workers_max is not None for node in self.nodes)
+        """Whether any node limits how many workers it takes."""
         self._log_max = 4 * len(self.nodes) + 1024
         self._journal: list[_Change] = []
         self._uplink_journal: list[tuple[int, int, int]] = []
@@ -143,10 +141,8 @@ class FreeNodes:
 
     def change(self, index: int, gpus: int, workers: int, resources: Resources) -> None:
         """Free (or, negative, take) `gpus` in all and the resources of `workers` on one node."""
-        before, seats = self.gpus[index], self.seats[index]
-        self.gpus[index] = before + gpus
-        self.seats[index] = seats + workers
-        self.seats_short += (before + gpus > seats + workers) - (before > seats)
+        self.gpus[index] += gpus
+        self.seats[index] += workers
         if resources is not NOTHING:
             self._change_resources(index, workers, resources)
         self.log.append(index)
@@ -162,14 +158,14 @@ class FreeNodes:
                 extended[name] = extended.get(name, 0) + workers * need
 
     def _apply(self, placement: Placement, request: GangRequest, sign: int) -> None:
-        index_of = self.tree.index_of
-        roles = {role.name: role for role in request.roles}
+        index_of, change = self.tree.index_of, self.change
+        roles = request.roles
         for assignment in placement.assignments:
             index = index_of.get(assignment.node)
             if index is not None:
-                role = roles[assignment.role]
+                role = roles[0] if len(roles) == 1 else request.role(assignment.role)
                 workers = sign * assignment.workers
-                self.change(index, workers * role.gpus, workers, role.resources)
+                change(index, workers * role.gpus, workers, role.resources)
         if placement.tier:
             known = [index_of[a.node] for a in placement.assignments if a.node in index_of]
             self._cross_all(known, -sign)

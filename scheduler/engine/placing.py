@@ -7,7 +7,7 @@ from scheduler.domain.gang import GangRequest
 from scheduler.domain.ids import NodeName, RoleName
 from scheduler.domain.placement import Assignment, Blocked, Placement
 from scheduler.domain.topology import TopologyTree
-from scheduler.engine.asking import Ask, GangAsk, RoleAsk, ask_of
+from scheduler.engine.asking import Ask, GangAsk, RoleAsk
 from scheduler.engine.balancing import balanced
 from scheduler.engine.choosing import (
     DEFAULT_RULES,
@@ -15,12 +15,14 @@ from scheduler.engine.choosing import (
     Rules,
     Share,
     Tally,
+    scattered,
     seats,
     split_down,
     whole_gang,
 )
 from scheduler.engine.companion import Companion
-from scheduler.engine.free_gpus import FreeGpus
+from scheduler.engine.filling import fill
+from scheduler.engine.free_gpus import FreeGpus, Ready
 from scheduler.engine.reasons import why_not
 
 Seating = Mapping[RoleName, Sequence[Share]]
@@ -34,14 +36,17 @@ def place_gang(
 
     Nothing is taken.
     """
-    ask = ask_of(request, free)
+    ready = free.ready(request)
+    ask = ready.ask
     if not isinstance(ask, Ask):
         return ask
+    if ask.is_plain and rules is DEFAULT_RULES:
+        found = place_plain(ready, free)
+        return _no(ready, ask, free, rules) if found is None else found
     with free.without(request.excluded):
         seating = seat_gang(ask, free, rules)
         if seating is None:
-            could_ever = seat_gang(ask, free.empty(), rules) is not None
-            return why_not(ask, free, could_ever=could_ever)
+            return _no(ready, ask, free, rules)
     return placement_of(
         {
             role: {free.tree.nodes[share.domain]: share.workers for share in shares}
@@ -50,6 +55,46 @@ def place_gang(
         request,
         free.tree,
     )
+
+
+def place_plain(ready: Ready, free: FreeGpus) -> Placement | None:
+    """The placement of a plain gang, read off the counts; None if it does not fit."""
+    ask = ready.ask
+    assert isinstance(ask, Ask)
+    role = ask.request.roles[0]
+    workers = role.workers
+    for level in range(ask.widest + 1):
+        for counts in ready.counts:
+            if level == 0:
+                node = counts.tightest_node(workers)
+                if node >= 0:
+                    return free.lone_placement(role.name, node, workers)
+                continue
+            if level == 1:
+                counts.refresh()
+            domain = counts.tightest(level, workers)
+            if domain >= 0:
+                spots = fill(counts, level, domain, workers)
+                return Placement(
+                    assignments=tuple(
+                        free.assignment(role.name, node, count) for node, count in spots
+                    ),
+                    tier=level,
+                    tier_name=free.tree.levels[level].name,
+                )
+    return None
+
+
+def _no(ready: Ready, ask: Ask, free: FreeGpus, rules: Rules) -> Blocked:
+    if ready.could_ever is None:
+        empty = free.empty()
+        on_empty = empty.ready(ask.request)
+        ready.could_ever = (
+            place_plain(on_empty, empty) is not None
+            if ask.is_plain
+            else seat_gang(ask, empty, rules) is not None
+        )
+    return why_not(ask, free, could_ever=ready.could_ever)
 
 
 def seat_gang(ask: Ask, free: FreeGpus, rules: Rules = DEFAULT_RULES) -> Seating | None:
@@ -169,9 +214,10 @@ class _Search:
             found = balanced(tally, self.level, groups)
             if found is not None:
                 return split_down(tally, *found)
-        shares = whole_gang(
-            tally, self.level, groups, is_start=self.is_start, is_widest=self.is_widest
-        )
+        shares = whole_gang(tally, self.level, groups, is_widest=self.is_widest)
+        is_anywhere = self.rules.is_anywhere and self.ask.request.required is None
+        if shares is None and self.is_start and is_anywhere:
+            shares = scattered(tally, self.level, groups)
         return None if shares is None else seats(tally, self.level, shares)
 
     def _tally(self, ask: RoleAsk, other: RoleAsk | None = None) -> Tally:

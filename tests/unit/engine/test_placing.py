@@ -2,19 +2,10 @@
 
 import pytest
 
-from scheduler.domain.gang import GangRequest, RoleRequest
-from scheduler.domain.ids import LevelName, RoleName
+from scheduler.domain.gang import GangRequest
 from scheduler.domain.placement import NeverFits, Placement, TooFewGpus
 from scheduler.engine.placing import place_gang
-from tests.clusters import a_cluster
-
-
-def a_gang(workers: int = 1, gpus: int = 8, *, required: str = "") -> GangRequest:
-    """A gang of one role."""
-    return GangRequest(
-        roles=(RoleRequest(name=RoleName("worker"), workers=workers, gpus=gpus),),
-        required=LevelName(required) if required else None,
-    )
+from tests.pads import a_gang, a_pad, spots
 
 
 @pytest.mark.parametrize(
@@ -51,15 +42,15 @@ def a_gang(workers: int = 1, gpus: int = 8, *, required: str = "") -> GangReques
 def test_a_gang_goes_to(
     picture: str, gang: GangRequest, expected: dict[str, int], tier: int
 ) -> None:
-    placement = place_gang(gang, a_cluster(picture))
+    placement = place_gang(gang, a_pad(picture))
 
     assert isinstance(placement, Placement)
-    assert {a.node: a.workers for a in placement.assignments} == expected
+    assert spots(placement) == expected
     assert placement.tier == tier
 
 
 def test_a_full_cluster_may_hold_the_gang_later() -> None:
-    answer = place_gang(a_gang(2), a_cluster("r1: 8 4\nr2: 3"))
+    answer = place_gang(a_gang(2), a_pad("r1: 8 4\nr2: 3"))
 
     assert isinstance(answer, TooFewGpus)
     assert answer.workers_fit_max == 1
@@ -67,13 +58,11 @@ def test_a_full_cluster_may_hold_the_gang_later() -> None:
 
 
 def test_a_gang_over_the_capacity_of_every_rack_never_fits_one() -> None:
-    assert isinstance(
-        place_gang(a_gang(3, required="rack"), a_cluster("r1: 8 4\nr2: 3")), NeverFits
-    )
+    assert isinstance(place_gang(a_gang(3, required="rack"), a_pad("r1: 8 4\nr2: 3")), NeverFits)
 
 
 def test_a_trial_undoes_itself() -> None:
-    free = a_cluster("r1: 8")
+    free = a_pad("r1: 8")
     placement = place_gang(a_gang(), free)
     assert isinstance(placement, Placement)
 
