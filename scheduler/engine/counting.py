@@ -105,14 +105,13 @@ class FitCounts:
             self._update(free.log[start:])
         start = self._seen_uplinks - free.uplink_log_start
         if start < 0:
-            for level, order in enumerate(self._orders):
-                self._dirty[level].update(range(len(self.fits[level])) if order else ())
-        else:
+            for level, dirty in enumerate(self._dirty):
+                dirty.update(range(len(self.fits[level])))
+        elif start < len(free.uplink_log):
             for level, domain in free.uplink_log[start:]:
                 self._dirty[level].add(domain)
         self.seen = free.log_start + len(free.log)
         self._seen_uplinks = free.uplink_log_start + len(free.uplink_log)
-        self._file_dirty()
 
     def tightest_node(self, workers: int) -> int:
         """The node with room for the fewest workers that are enough; -1 if there is none."""
@@ -124,7 +123,7 @@ class FitCounts:
 
         Ties: least left over, fewest gangs on its uplink, topology order.
         """
-        order = self._orders[level]
+        order = self._order(level)
         if order is not None:
             return order.find(self._key(level, groups))
         fits, uplinks, size = self.fits[level], self.free.uplinks[level], self.grouping.size
@@ -142,8 +141,8 @@ class FitCounts:
 
     def most(self, level: int) -> int:
         """The most groups that fit in one known domain of `level`."""
-        order = self._orders[level]
-        if order is not None and level:
+        order = self._order(level) if level else None
+        if order is not None:
             return order.keys[-1] // GANGS if order.keys else 0
         size = self.grouping.size
         return max((self.units(level, number, size) for number in self.known(level)), default=0)
@@ -298,13 +297,13 @@ class FitCounts:
             groups[domain] += change
         return change
 
-    def _file_dirty(self) -> None:
-        for level, dirty in enumerate(self._dirty):
-            if dirty:
-                order = self._orders[level]
-                if order is not None:
-                    self._file(level, dirty, order)
-                dirty.clear()
+    def _order(self, level: int) -> Buckets | None:
+        """The domains of a level in order, up to date; None where none is kept."""
+        order, dirty = self._orders[level], self._dirty[level]
+        if order is not None and dirty:
+            self._file(level, dirty, order)
+            dirty.clear()
+        return order
 
     def _file(self, level: int, dirty: Iterable[int], order: Buckets) -> None:
         fits, uplinks, known = self.fits[level], self.free.uplinks[level], self._known[level]
@@ -333,6 +332,9 @@ class GpuCounts(FitCounts):
         super().__init__(free, need, allowed)
         self._nodes = order
         self._orders[0] = None
+        self._above = list(
+            zip(self.fits[1:], free.tree.domain_of[1:], self._dirty[1:], strict=True)
+        )
 
     def tightest_node(self, workers: int) -> int:
         """Found in the order that all such needs share, without counting anything."""
@@ -364,8 +366,13 @@ class GpuCounts(FitCounts):
         for node in nodes:
             have = gpus[node]
             fit = have // need if have > 0 and allowed[node] else 0
-            if fit != fits[node]:
-                self._carry(node, fit - fits[node])
+            change = fit - fits[node]
+            if change:
+                fits[node] = fit
+                for level_fits, domain_of, dirty in self._above:
+                    domain = domain_of[node]
+                    level_fits[domain] += change
+                    dirty.add(domain)
 
 
 def _amounts(resources: Resources) -> dict[str, int]:

@@ -45,9 +45,13 @@ def _fewest_nodes(counts: FitCounts, racks: Sequence[int], workers: int) -> list
     """Nodes, the fullest first and the last one tight."""
     domains = counts.free.tree.domains[1]
     fits, gpus, need = counts.fits[0], counts.free.gpus, counts.need.gpus
-    uplinks = counts.free.uplinks[0]
+    uplinks, gpus_max = counts.free.uplinks[0], counts.free.gpus_max
+    nodes = [node for rack in racks for node in domains[rack].nodes if fits[node]]
+    if need == gpus_max and not any(map(uplinks.__getitem__, nodes)):
+        # Whole nodes without a gang on their uplinks: all are alike.
+        return [(node, 1) for node in nodes[:workers]]
     # Likewise (-fits, GPUs left over, gangs on the uplink, node).
-    lefts = (counts.free.gpus_max + 1) * GANGS
+    lefts = (gpus_max + 1) * GANGS
     scale = len(fits)
     keys = [
         (
@@ -57,9 +61,7 @@ def _fewest_nodes(counts: FitCounts, racks: Sequence[int], workers: int) -> list
         )
         * scale
         + node
-        for rack in racks
-        for node in domains[rack].nodes
-        if fits[node]
+        for node in nodes
     ]
     keys.sort()
     return _fewest([key % scale for key in keys], fits, workers)
