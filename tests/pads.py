@@ -6,7 +6,7 @@ b2/r1: 2/4     a rack in a block; a node with 4 GPUs, 2 of them free
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from scheduler.domain.gang import GangRequest, RoleRequest
 from scheduler.domain.ids import GpuModel, LevelName, NodeName, RoleName
@@ -96,15 +96,6 @@ def a_gang(
 def spots(placement: Placement, role: str = "worker") -> dict[str, int]:
     """Workers of one role per node."""
     return {a.node: a.workers for a in placement.assignments if a.role == role}
-
-
-def with_node(pad: FreeGpus, name: str, **changes: object) -> FreeGpus:
-    """The same pad with another description of one node, and nothing held."""
-    nodes = [
-        replace(node, **changes) if node.name == name else node  # type: ignore[arg-type]
-        for node in pad.nodes
-    ]
-    return FreeGpus(pad.tree, nodes)
 
 
 def _nodes(picture: str, model: GpuModel) -> Iterator[PicturedNode]:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from scheduler.domain.gang import GangRequest
 from scheduler.domain.placement import NeverFits, Placement, TooFewGpus
+from scheduler.domain.topology import Node
 from scheduler.engine.choosing import Algorithm, Rules, TieBreak
 from scheduler.engine.placing import place_gang
 from tests.placements import broken_promises
@@ -56,10 +57,10 @@ def test_the_short_way_gives_the_answers_of_the_general_way(
 @many
 @given(worlds(is_odd=True), gangs(), nodes("new"))
 def test_one_more_free_node_never_makes_a_gang_impossible(
-    world: World, gang: GangRequest, node: World
+    world: World, gang: GangRequest, node: Node
 ) -> None:
     before = place_gang(gang, world.pad())
-    after = place_gang(gang, world.with_free_node(node).pad())  # type: ignore[arg-type]
+    after = place_gang(gang, world.with_free_node(node).pad())
 
     assert not isinstance(before, Placement) or isinstance(after, Placement)
 
