@@ -20,6 +20,10 @@ class ApiLimits:
     streams_max: int = 1000
     """Open watches and followed logs together."""
     streams_per_token: int = 300
+    stream_heartbeat_s: float = 15.0
+    """After so long without news a stream says that it still lives."""
+    stream_life_min_s: float = 1800.0
+    """A stream ends after this and up to as much again, by chance, and its client comes back."""
     requests_per_second: float = 100.0
     """Of one token, over time. Admin tokens are not counted."""
     requests_burst: float = 400.0

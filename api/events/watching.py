@@ -13,7 +13,6 @@ from api.events.mapping import to_event
 from api.streams.broadcaster import EventCursor
 from api.streams.feed import Follower
 from api.streams.responses import (
-    HEARTBEAT_S,
     NDJSON,
     SSE,
     StreamResponse,
@@ -73,11 +72,11 @@ async def _lines(
     follower: EventFollower = Follower(loop, cursor)
     services.broadcaster.events.join(follower)
     services.broadcaster.start()
-    ends_at = loop.time() + life_s()
+    ends_at = loop.time() + life_s(services.limits.stream_life_min_s)
     try:
         yield sse_prelude() if is_sse else b"\n"
         while loop.time() < ends_at:
-            events = await follower.mailbox.take(HEARTBEAT_S)
+            events = await follower.mailbox.take(services.limits.stream_heartbeat_s)
             if events is None:
                 return
             if not events:

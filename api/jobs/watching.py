@@ -14,7 +14,6 @@ from api.jobs.listing import JobFilters
 from api.jobs.news import JobNews, added, after_sequence, bookmark, failed, read_version
 from api.streams.feed import Follower
 from api.streams.responses import (
-    HEARTBEAT_S,
     NDJSON,
     SSE,
     StreamResponse,
@@ -95,9 +94,9 @@ class _Watch:
 
     async def _follow(self, follower: JobFollower, cursor: ChangeCursor) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
-        ends_at = loop.time() + life_s()
+        ends_at = loop.time() + life_s(self.services.limits.stream_life_min_s)
         while loop.time() < ends_at:
-            news = await follower.mailbox.take(HEARTBEAT_S)
+            news = await follower.mailbox.take(self.services.limits.stream_heartbeat_s)
             if news is None:
                 if follower.gone or follower.is_too_slow:
                     yield self._error(follower, cursor)

@@ -19,7 +19,6 @@ from api.jobs.finding import NamePath, ProjectPath, find_job
 from api.logs.following import CHUNK_BYTES, LogFollower, LogPiece
 from api.logs.lines import StampedLines
 from api.streams.responses import (
-    HEARTBEAT_S,
     NDJSON,
     SSE,
     TEXT,
@@ -240,7 +239,9 @@ async def _followed(services: Services, start: _Start, sender: _Sender) -> Async
     attempt, offset = start.attempt or 0, start.offset
     try:
         yield sender.prelude()
-        while (pieces := await follower.mailbox.take(HEARTBEAT_S)) is not None:
+        while (
+            pieces := await follower.mailbox.take(services.limits.stream_heartbeat_s)
+        ) is not None:
             for piece in pieces:
                 if piece.attempt != attempt:
                     yield sender.finish(attempt, offset)

@@ -64,11 +64,15 @@ class LogPump:
         self._logs = logs
         self._lock = Lock()
         self._followers: list[LogFollower] = []
+        self._is_closed = False
         self._feeder = Feeder("dally-logs", self._work, poll_s=POLL_S)
 
     def join(self, follower: LogFollower) -> None:
         """Read for `follower` from now on."""
         with self._lock:
+            if self._is_closed:
+                follower.mailbox.close()
+                return
             self._followers.append(follower)
         self._feeder.start()
 
@@ -81,6 +85,7 @@ class LogPump:
         """End the thread and every follower."""
         self._feeder.close()
         with self._lock:
+            self._is_closed = True
             for follower in self._followers:
                 follower.mailbox.close()
             self._followers = []

@@ -43,13 +43,17 @@ class Feed(Generic[Item, Cursor]):
         self._lock = Lock()
         self._new: list[Follower[Item, Cursor]] = []
         self._settled: list[Follower[Item, Cursor]] = []
+        self._is_closed = False
         self._at: Cursor | None = None
         """How far the settled followers have been told."""
 
     def join(self, follower: Follower[Item, Cursor]) -> None:
         """Tell `follower` everything after its cursor from now on."""
         with self._lock:
-            self._new.append(follower)
+            if self._is_closed:
+                follower.mailbox.close()
+            else:
+                self._new.append(follower)
 
     def leave(self, follower: Follower[Item, Cursor]) -> None:
         """Tell it nothing more."""
@@ -69,8 +73,9 @@ class Feed(Generic[Item, Cursor]):
             return bool(self._new or self._settled)
 
     def close(self) -> None:
-        """Send everybody away."""
+        """Send everybody away, those who come later too."""
         with self._lock:
+            self._is_closed = True
             for follower in (*self._new, *self._settled):
                 follower.mailbox.close()
             self._new, self._settled = [], []

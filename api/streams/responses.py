@@ -12,9 +12,6 @@ from starlette.types import Receive, Scope, Send
 
 from api.errors import RequestError
 
-HEARTBEAT_S = 15.0
-LIFE_MIN_S = 30 * 60
-LIFE_SPREAD_S = 30 * 60
 RECONNECT_MS = 2_000
 SSE = "text/event-stream"
 NDJSON = "application/x-ndjson"
@@ -108,9 +105,9 @@ def stream_form(request: Request, *, offered: tuple[str, ...]) -> str:
     raise RequestError("NotAcceptable", detail)
 
 
-def life_s() -> float:
+def life_s(least: float) -> float:
     """How long a stream stays open: not all that began together shall come back together."""
-    return LIFE_MIN_S + secrets.randbelow(LIFE_SPREAD_S)
+    return least * (1 + secrets.randbelow(1000) / 1000)
 
 
 def sse(data: str, *, event: str, key: str | None = None) -> bytes:
