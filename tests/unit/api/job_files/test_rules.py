@@ -225,24 +225,24 @@ def test_a_broken_rule_is_told_by_pointer_and_reason(spec: Spec, pointer: str, r
     assert found == [(pointer, reason)]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("", id="empty"),
-        pytest.param("A", id="upper case"),
-        pytest.param("7b-pretrain", id="a digit first"),
-        pytest.param("a-", id="a dash last"),
-        pytest.param("a_b", id="an underscore"),
-        pytest.param("a.b", id="a dot"),
-        pytest.param("a b", id="a space"),
-        pytest.param("a/b", id="a slash"),
-        pytest.param("ä", id="an umlaut"),
-        pytest.param("а", id="a Cyrillic letter that looks Latin"),  # noqa: RUF001 - on purpose
-        pytest.param("a\u202eb", id="text direction override"),
-        pytest.param("a\n", id="a line break at the end"),
-        pytest.param("a" * 41, id="41 letters"),
-    ],
-)
+NAMES_REFUSED = [
+    pytest.param("", id="empty"),
+    pytest.param("A", id="upper case"),
+    pytest.param("7b-pretrain", id="a digit first"),
+    pytest.param("a-", id="a dash last"),
+    pytest.param("a_b", id="an underscore"),
+    pytest.param("a.b", id="a dot"),
+    pytest.param("a b", id="a space"),
+    pytest.param("a/b", id="a slash"),
+    pytest.param("ä", id="an umlaut"),
+    pytest.param("а", id="a Cyrillic letter that looks Latin"),  # noqa: RUF001 - on purpose
+    pytest.param("a\u202eb", id="text direction override"),
+    pytest.param("a\n", id="a line break at the end"),
+    pytest.param("a" * 41, id="41 letters"),
+]
+
+
+@pytest.mark.parametrize("name", NAMES_REFUSED)
 def test_a_job_name_is_a_short_dns_label(name: str) -> None:
     found = problems(a_document(name=name))
 
