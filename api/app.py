@@ -62,8 +62,7 @@ def create_app(deps: ApiDependencies) -> FastAPI:
         lifespan=_lifespan,
         dependencies=[Depends(refuse_unknown_parameters)],
     )
-    services = Services(deps)
-    app.state.services = services
+    app.state.services = Services(deps)
     app.state.routes = [
         route for module in _ROUTES for route in module.router.routes if isinstance(route, APIRoute)
     ]
@@ -71,13 +70,17 @@ def create_app(deps: ApiDependencies) -> FastAPI:
         app.add_exception_handler(kind, handler)
     for module in _ROUTES:
         app.include_router(module.router)
-    app.add_middleware(Gate, services=services)
+    app.add_middleware(Gate)
     return app
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """A server that waits for open answers before it stops must call `close_streams` itself."""
+    services: Services = app.state.services
+    if services.is_closed:
+        # The same application is served again.
+        app.state.services = Services(services.given)
     yield
     close_streams(app)
 

@@ -82,6 +82,7 @@ class Services:
             per_second=given.limits.requests_per_second, burst=given.limits.requests_burst
         )
         self.pages = PageSigner(given.secret)
+        self.is_closed = False
         self.cluster = ClusterFacts(given.store, given.clock)
         self.permits = StreamPermits(
             total_max=given.limits.streams_max, per_token=given.limits.streams_per_token
@@ -95,6 +96,7 @@ class Services:
 
     def close_streams(self) -> None:
         """End every open stream and refuse new ones: the server is about to stop."""
+        self.is_closed = True
         self.permits.close()
         self.broadcaster.close()
         if self.log_pump is not None:

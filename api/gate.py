@@ -55,18 +55,18 @@ def is_public(path: str) -> bool:
 class Gate:
     """ASGI middleware around the whole application."""
 
-    def __init__(self, app: ASGIApp, services: Services) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._services = services
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        passage = _Passage(scope, send, self._services)
+        services: Services = scope["app"].state.services
+        passage = _Passage(scope, send, services)
         try:
-            await self._admit(scope)
+            await _admit(scope, services)
             await self._app(scope, receive, passage.send)
         except Exception as error:  # noqa: BLE001 - the last resort: logged, and told as a 500
             await passage.fail(error, receive)
@@ -75,34 +75,35 @@ class Gate:
         if passage.is_refused_change:
             await to_thread.run_sync(passage.audit)
 
-    async def _admit(self, scope: Scope) -> None:
-        headers = Headers(scope=scope)
-        _refuse_large(headers)
-        path: str = scope["path"]
-        if is_public(path) or path in ATTEMPT_PATHS:
-            return
-        caller = await self._caller(headers)
-        scope["state"]["caller"] = caller
-        if caller.is_admin:
-            return
-        services = self._services
-        wait_s = services.rate_limiter.wait_s(caller.token_id, services.clock.now())
-        if wait_s > 0:
-            raise too_many_requests(wait_s)
 
-    async def _caller(self, headers: Headers) -> Caller:
-        services = self._services
-        secret = bearer(headers.get("authorization", ""))
-        if secret is not None:
-            now = services.clock.now()
-            caller = services.callers.cached(secret, now)
-            if caller is None:
-                caller = await to_thread.run_sync(services.callers.find, secret, now)
-            if caller is not None:
-                return caller
-        detail = "no bearer token was given" if secret is None else "the token is not valid"
-        challenge = {"WWW-Authenticate": 'Bearer realm="dally"'}
-        raise RequestError("Unauthenticated", detail, headers=challenge)
+async def _admit(scope: Scope, services: Services) -> None:
+    """Let the request pass, with its caller. Raises RequestError."""
+    headers = Headers(scope=scope)
+    _refuse_large(headers)
+    path: str = scope["path"]
+    if is_public(path) or path in ATTEMPT_PATHS:
+        return
+    caller = await _caller(headers, services)
+    scope["state"]["caller"] = caller
+    if caller.is_admin:
+        return
+    wait_s = services.rate_limiter.wait_s(caller.token_id, services.clock.now())
+    if wait_s > 0:
+        raise too_many_requests(wait_s)
+
+
+async def _caller(headers: Headers, services: Services) -> Caller:
+    secret = bearer(headers.get("authorization", ""))
+    if secret is not None:
+        now = services.clock.now()
+        caller = services.callers.cached(secret, now)
+        if caller is None:
+            caller = await to_thread.run_sync(services.callers.find, secret, now)
+        if caller is not None:
+            return caller
+    detail = "no bearer token was given" if secret is None else "the token is not valid"
+    challenge = {"WWW-Authenticate": 'Bearer realm="dally"'}
+    raise RequestError("Unauthenticated", detail, headers=challenge)
 
 
 class _Passage:

@@ -15,7 +15,7 @@ from api.errors import RequestError
 from api.job_files.schemas import JobFile
 from api.jobs import applying, submitting
 from api.jobs.explaining import why
-from api.jobs.finding import NamePath, ProjectPath, find_job, requester, require_match
+from api.jobs.finding import NamePath, ProjectPath, find_job, find_project, requester, require_match
 from api.jobs.listing import ListParameters, list_jobs, read_filters
 from api.jobs.mapping import masked, reports_by_attempt, to_attempt
 from api.jobs.schemas import (
@@ -111,6 +111,7 @@ def list_project_jobs(
     parameters: Annotated[ListParameters, Depends()],
 ) -> Response:
     """Jobs of a project, oldest submission first; with `watch=true` every change of them."""
+    find_project(services, caller, project)
     filters = read_filters(parameters, caller, ProjectName(project))
     if parameters.watch:
         return watch_jobs(services, request, caller, filters, parameters.resource_version)

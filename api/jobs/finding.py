@@ -11,11 +11,22 @@ from api.dependencies import Services
 from api.errors import RequestError
 from api.replies import audit_row
 from scheduler.control.commands import Requester
+from scheduler.domain.errors import NotFoundError
 from scheduler.domain.ids import JobName, ProjectName
 from scheduler.domain.job import Job
+from scheduler.domain.queue import Project
 
 ProjectPath = Annotated[str, Path(max_length=63)]
 NamePath = Annotated[str, Path(max_length=63)]
+
+
+def find_project(services: Services, caller: Caller, name: str) -> Project:
+    """The project, if the caller may see it. Raises NotFoundError."""
+    caller.require(ProjectName(name))
+    for project in services.store.projects():
+        if project.name == name:
+            return project
+    raise NotFoundError("project", name)
 
 
 def find_job(services: Services, caller: Caller, project: str, name: str) -> Job:

@@ -15,6 +15,7 @@ from api.job_files.reading import read_job_file
 from api.job_files.rules import Surroundings
 from api.job_files.schemas import JobFile
 from api.job_files.spec_mapping import to_spec
+from api.jobs.finding import find_project
 from api.jobs.mapping import looks_secret, to_object
 from api.replies import audit_row, created_response, job_response, to_json
 from scheduler.control import commands
@@ -80,7 +81,7 @@ def create(submission: Submission) -> Response:
 def checked_job(submission: Submission, document: Document) -> tuple[Job, str]:
     """The job a document asks for, and its file as canonical JSON. Raises InvalidSpecError."""
     services = submission.services
-    project = _project(services, submission.project)
+    project = find_project(services, submission.caller, submission.project)
     file = read_job_file(document, _surroundings(services, project))
     spec = to_spec(file.spec, labels=dict(file.metadata.labels), default_queue=project.queues[0])
     refused = services.cluster.now().refusal(spec)
@@ -99,13 +100,6 @@ def checked_job(submission: Submission, document: Document) -> tuple[Job, str]:
 
 def _source(file: JobFile) -> str:
     return file.model_dump_json(by_alias=True, exclude_unset=True, exclude={"status"})
-
-
-def _project(services: Services, name: ProjectName) -> Project:
-    for project in services.store.projects():
-        if project.name == name:
-            return project
-    raise NotFoundError("project", name)
 
 
 def _surroundings(services: Services, project: Project) -> Surroundings:
