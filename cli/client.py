@@ -17,7 +17,7 @@ from cli.failures import CommandError, ServerError, UnreachableError
 TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
 STREAM_SILENCE_MAX_S = 60.0
-"""The server sends a heartbeat every 15 s; a stream silent for longer is dead."""
+"""A watch has a heartbeat every 15 s; one that is silent for longer is dead."""
 
 Parameters = Mapping[str, str | int | bool | None]
 JsonObject = dict[str, JsonValue]
@@ -129,7 +129,9 @@ class Client:
     @contextmanager
     def stream(self, path: str, parameters: Parameters | None = None) -> Iterator[Iterator[bytes]]:
         """GET a stream of bytes as they come."""
-        timeout = httpx2.Timeout(STREAM_SILENCE_MAX_S, connect=CONNECT_TIMEOUT_S)
+        # A worker may write nothing for hours, and plain text has no heartbeat.
+        silence_max_s = None if path.endswith("/logs") else STREAM_SILENCE_MAX_S
+        timeout = httpx2.Timeout(silence_max_s, connect=CONNECT_TIMEOUT_S)
         headers = {"Accept": "application/x-ndjson, text/plain, application/problem+json"}
         with (
             self._reaching(),
