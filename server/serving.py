@@ -9,11 +9,12 @@ from contextlib import ExitStack, contextmanager
 
 import structlog
 import uvicorn
+from anyio import to_thread
 from fastapi import FastAPI
 from prometheus_client import start_http_server
 from starlette.responses import Response
 
-from api.app import create_app
+from api.app import close_streams, create_app
 from scheduler.adapters.prometheus import CONTENT_TYPE, Metrics
 from scheduler.config_file import Config, ConfigError
 from scheduler.domain.instants import in_seconds
@@ -111,6 +112,16 @@ def _serve_metrics(app: FastAPI, foundation: Foundation, stack: ExitStack) -> No
         stack.callback(server.shutdown)
 
 
+class _Server(uvicorn.Server):
+    """Ends open streams when it stops; it would wait for their clients to leave otherwise."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop taking requests and wait for those that are being answered."""
+        assert isinstance(self.config.app, FastAPI)
+        await to_thread.run_sync(close_streams, self.config.app)
+        await super().shutdown(sockets)
+
+
 def _http_server(app: FastAPI, settings: Settings) -> uvicorn.Server:
     """The HTTP server; from now on SIGTERM and SIGINT stop it, whenever they come."""
     config = uvicorn.Config(
@@ -121,7 +132,7 @@ def _http_server(app: FastAPI, settings: Settings) -> uvicorn.Server:
         backlog=BACKLOG,
         timeout_graceful_shutdown=max(1, round(in_seconds(settings.stop_timeout))),
     )
-    server = uvicorn.Server(config)
+    server = _Server(config)
 
     # uvicorn takes the signals only while it runs, and raises them again once it has stopped.
     def stop(*_: object) -> None:

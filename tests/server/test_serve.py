@@ -64,6 +64,19 @@ def test_a_second_server_on_the_same_folder_is_refused(server: Server, tmp_path:
     assert f"process {server.pid} already serves from" in other.errors
 
 
+def test_a_stopped_server_ends_its_open_streams(server: Server) -> None:
+    headers = {"Authorization": f"Bearer {server.token}", "Accept": "text/event-stream"}
+    with (
+        httpx2.Client(base_url=server.url, headers=headers, timeout=30) as client,
+        client.stream("GET", "/api/v1/jobs?watch=true") as watch,
+    ):
+        events = watch.iter_lines()
+        assert next(events).startswith("retry:")
+        server.stop()
+        assert "event: BOOKMARK" in list(events), "it comes to its end and is not cut off"
+    assert (server.exit_code, server.errors) == (0, "")
+
+
 def test_workers_outlive_a_stopped_server_and_are_adopted(server: Server) -> None:
     server.submit("long", ["sh", "-c", "echo started; sleep 2; echo ended; exit 3"])
     server.wait_for("long", "Running")
