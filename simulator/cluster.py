@@ -4,6 +4,7 @@ It has no thread and no time of its own: the driver takes what is due from the a
 back to `happen`. A view after the first holds only the gangs that have changed.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -64,6 +65,15 @@ class SimulatedCluster:
         """Know the true work of a job before it is submitted."""
         self.accounts[job.id] = Account(job)
 
+    def remaining(self, job_id: JobId) -> Duration | None:
+        """See Lengths: work left, as of now, at full speed."""
+        account = self.accounts[job_id]
+        key = account.running
+        gang = None if key is None else self._gangs.get(key)
+        if gang is not None and gang.is_progressing:
+            gang.settle(self._clock.now())
+        return Duration(math.ceil(account.job.work - account.done))
+
     # The port.
 
     def observe(self, after: int | None = None) -> ClusterView:
@@ -97,6 +107,7 @@ class SimulatedCluster:
         self._crowd.holds(account.job.gpus)
         gang = SimulatedGang(order=order, account=account, costs=self._costs, prepared_at=now)
         self._gangs[order.attempt] = gang
+        account.running = order.attempt
         for held in order.reservations:
             self._gangs_by_node.setdefault(held.node, {})[order.attempt] = None
         self._note(gang)

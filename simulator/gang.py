@@ -30,6 +30,8 @@ class Account:
     saved: float = 0.0
     """Work that the last checkpoint holds."""
     first_start: Instant | None = None
+    running: AttemptKey | None = None
+    """Its latest attempt."""
     held: int = 0
     kept: int = 0
     lost: int = 0

@@ -56,6 +56,8 @@ class Scenario:
     seed: int = 0
     costs: Costs = NO_COSTS
     faults: FaultOptions = NO_FAULTS
+    tells_lengths: bool = False
+    """Whether the policy is told how long jobs run; else its view has no durations at all."""
     speeds: Callable[[], Speeds] = FullSpeed
     """Makes the network of this run."""
 
@@ -110,6 +112,7 @@ class _Run:
                 leadership=SoleLeader(self._store),
                 clock=self._clock,
                 sink=_SilentSink(),
+                lengths=self._cluster if scenario.tells_lengths else None,
             ),
             poll=POLL,
             tell_every=POLL,

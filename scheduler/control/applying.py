@@ -37,7 +37,8 @@ def claim_starts(
     claimed: list[JobId] = []
     for start in plan.start:
         job = live.pending[start.job_id]
-        unit, taken = _claim(job, start, indices, epoch=epoch, now=now)
+        number = live.next_start_number()
+        unit, taken = _claim(job, start, indices, epoch=epoch, now=now, start_number=number)
         reach(KillPoint.LAUNCH_BEFORE_RESERVE)
         try:
             outside.store.write(unit)
@@ -61,6 +62,38 @@ def claim_starts(
             },
         )
     return Claimed(job_ids=tuple(claimed), has_lost_a_race=len(claimed) < len(plan.start))
+
+
+def claim_stops(plan: Plan, live: LiveJobs, outside: Outside, *, epoch: Epoch) -> Claimed:
+    """Mark the gangs the plan stops, and promise what they leave: all in one unit, or nothing.
+
+    A promise without its stops would wait for GPUs that nobody leaves.
+    """
+    marked = [
+        replace(live.attempts[stop.job_id].job, revision=stop.revision, stop_requested=stop.cause)
+        for stop in plan.stop
+    ]
+    promised = [
+        replace(live.pending[to.job_id], revision=to.revision, promised=to.placement)
+        for to in plan.promise
+    ]
+    if not marked and not promised:
+        return Claimed(job_ids=(), has_lost_a_race=False)
+    jobs = (*marked, *promised)
+    changes = tuple(SaveJob(job=job, expected_revision=job.revision) for job in jobs)
+    reach(KillPoint.RUN_BEFORE_PREEMPT)
+    try:
+        outside.store.write(Unit(changes=changes, epoch=epoch))
+    except ConflictError:
+        outside.sink.emit("stops_lost", {"jobs": len(jobs)})
+        return Claimed(job_ids=(), has_lost_a_race=True)
+    reach(KillPoint.RUN_AFTER_PREEMPT)
+    for job in jobs:
+        live.changed(revised(job, job))
+    for stop in plan.stop:
+        facts = {"job": stop.job_id, "cause": stop.cause, "beneficiary": stop.beneficiary}
+        outside.sink.emit("gang_evicted", facts)
+    return Claimed(job_ids=tuple(stop.job_id for stop in plan.stop), has_lost_a_race=False)
 
 
 def cancel_waiting(live: LiveJobs, outside: Outside, *, epoch: Epoch) -> bool:
@@ -120,7 +153,13 @@ class FreeIndices:
 
 
 def _claim(
-    job: Job, start: Start, indices: FreeIndices, *, epoch: Epoch, now: Instant
+    job: Job,
+    start: Start,
+    indices: FreeIndices,
+    *,
+    epoch: Epoch,
+    now: Instant,
+    start_number: int,
 ) -> tuple[Unit, RunningGang]:
     number = AttemptNumber(job.attempts)
     attempt = Attempt(
@@ -132,7 +171,12 @@ def _claim(
         created_at=now,
     )
     starting = replace(
-        job.moved_to(JobPhase.STARTING, at=now), attempts=job.attempts + 1, not_before=None
+        job.moved_to(JobPhase.STARTING, at=now),
+        attempts=job.attempts + 1,
+        not_before=None,
+        promised=None,
+        last_placed_at=now,
+        start_number=start_number,
     )
     reservations = _reservations(job, attempt, indices)
     unit = Unit(

@@ -1,6 +1,7 @@
 """The loop's own copy of the live state: read whole once, then kept current by change sets."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from scheduler.domain.ids import JobId, Sequence
 from scheduler.domain.job import AttemptPhase, Job, JobPhase
@@ -26,6 +27,7 @@ class LiveJobs:
         self.pending_version = 0
         """Counts the changes of `pending`."""
         self._news: set[JobId] = set()
+        self._start_number = 0
 
     def forget(self) -> None:
         """Know nothing: the next refresh reads everything."""
@@ -55,6 +57,7 @@ class LiveJobs:
 
     def put(self, job: Job, live: RunningGang | None) -> None:
         """What is known of one job now."""
+        self._start_number = max(self._start_number, job.start_number)
         before = self.attempts.get(job.id)
         held_before = () if before is None else before.reservations
         held = () if live is None else live.reservations
@@ -69,6 +72,16 @@ class LiveJobs:
             self.pending[job.id] = job
             self.pending_version += 1
             self._standing.waits(job)
+
+    def next_start_number(self) -> int:
+        """Larger than that of every live job."""
+        self._start_number += 1
+        return self._start_number
+
+    def changed(self, job: Job) -> None:
+        """A job has changed, and nothing of what it holds."""
+        held = self.attempts.get(job.id)
+        self.put(job, None if held is None else replace(held, job=job))
 
     def drop(self, job_id: JobId) -> None:
         """Know nothing of one job."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scheduler.control.answers import AnswerBook
-from scheduler.control.applying import cancel_waiting, claim_starts
+from scheduler.control.applying import cancel_waiting, claim_starts, claim_stops
 from scheduler.control.census import Census
 from scheduler.control.cluster_watch import ClusterWatch
 from scheduler.control.live_jobs import LiveJobs
@@ -186,19 +186,27 @@ class ControlLoop:
         self._decision = self._decide(moment.now)
         self._basis = basis
         plan = self._decision.plan
-        if not plan.start or not self._outside.leadership.is_leader():
+        is_idle = not (plan.start or plan.stop or plan.promise)
+        if is_idle or not self._outside.leadership.is_leader():
             return False
-        claimed = claim_starts(plan, self._live, self._watch.nodes, self._outside, epoch=epoch)
-        for job_id in claimed.job_ids:
+        started = claim_starts(plan, self._live, self._watch.nodes, self._outside, epoch=epoch)
+        stopped = claim_stops(plan, self._live, self._outside, epoch=epoch)
+        for job_id in (*started.job_ids, *stopped.job_ids):
             self._settling.advance(job_id, moment, epoch)
-        return claimed.has_lost_a_race
+        has_lost = started.has_lost_a_race or stopped.has_lost_a_race
+        if has_lost:
+            # What the decision was made on may look the same, and is not.
+            self._basis = None
+        return has_lost
 
     def _decide(self, now: Instant) -> Decision:
         self._cycle += 1
         if not self._watch.is_reachable:
             assert self._live.sequence is not None
             return Decision(plan=Plan(made_on=self._live.sequence))
-        observed = Observed(now=now, knobs=self._knobs, queues=self._queues)
+        observed = Observed(
+            now=now, knobs=self._knobs, queues=self._queues, lengths=self._outside.lengths
+        )
         snapshot = snapshot_of(self._live, self._watch, observed)
         began = self._outside.clock.now()
         decision = decide_by_knobs(self._standing, snapshot)
@@ -210,6 +218,7 @@ class ControlLoop:
                 "cycle": self._cycle,
                 "pending": len(snapshot.pending),
                 "started": len(decision.plan.start),
+                "stopped": len(decision.plan.stop),
                 "decision_s": in_seconds(took),
             },
         )

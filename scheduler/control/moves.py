@@ -15,7 +15,7 @@ from scheduler.domain.event import Event
 from scheduler.domain.explain import explain_outcome, explain_stop
 from scheduler.domain.failures import after_end, run_time_of
 from scheduler.domain.ids import NodeName, Rank
-from scheduler.domain.instants import Instant, after
+from scheduler.domain.instants import Duration, Instant, after
 from scheduler.domain.job import AttemptPhase, JobPhase, Outcome, StopCause, WorkerEnd
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.ports.cluster import WorkerState
@@ -140,6 +140,7 @@ def _job_after_end(gang: Gang, outcome: Outcome, moment: Moment) -> Gang:
         not_before=after(moment.now, then.backoff) if then.backoff else None,
         stop_requested=None,
         stop_now=False,
+        ran_for=Duration(moved.ran_for + run_time_of(gang.attempt)),
         restarts_user=then.restarts_user,
         restarts_infra=then.restarts_infra,
         failures_in_row=then.failures_in_row,

@@ -11,7 +11,7 @@ from scheduler.domain.job import submission_order
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.placement import Blocked, ClusterUnreachable
 from scheduler.domain.queue import Queue
-from scheduler.domain.snapshot import Snapshot
+from scheduler.domain.snapshot import Lengths, Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +21,7 @@ class Observed:
     now: Instant
     knobs: PolicyKnobs
     queues: Mapping[QueueName, Queue]
+    lengths: Lengths | None = None
 
 
 def snapshot_of(live: LiveJobs, watch: ClusterWatch, observed: Observed) -> Snapshot:
@@ -36,6 +37,7 @@ def snapshot_of(live: LiveJobs, watch: ClusterWatch, observed: Observed) -> Snap
         queues=observed.queues,
         knobs=observed.knobs,
         tree=watch.tree,
+        lengths=observed.lengths,
     )
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from scheduler.domain.snapshot import Lengths
 from scheduler.ports.clock import Clock
 from scheduler.ports.cluster import Cluster
 from scheduler.ports.event_sink import EventSink
@@ -18,3 +19,5 @@ class Outside:
     leadership: Leadership
     clock: Clock
     sink: EventSink
+    lengths: Lengths | None = None
+    """Told to policies in each snapshot."""

@@ -18,6 +18,7 @@ from scheduler.domain.placement import (
     NeverFits,
     Placement,
     PoolMissing,
+    PromisedGpus,
     TooFewGpus,
     WaitingForCloserTier,
 )
@@ -37,7 +38,7 @@ class Verdict(StrEnum):
 def verdict(blocked: Blocked) -> Verdict:
     """What kind of wait it is."""
     match blocked:
-        case TooFewGpus() | HeldForLargeGang():
+        case TooFewGpus() | HeldForLargeGang() | PromisedGpus():
             return Verdict.WAITING_FOR_CAPACITY
         case BehindHead():
             return Verdict.WAITING_FOR_PRIORITY
@@ -84,6 +85,11 @@ def explain(blocked: Blocked) -> str:  # noqa: C901, PLR0911 - one arm a reason
                 f"{blocked.level} {blocked.domain} would fit and is kept free for "
                 f"{blocked.holder}, a large gang that has waited long"
             )
+        case PromisedGpus():
+            return (
+                f"{_count(blocked.gpus, 'GPU')} on {_count(blocked.nodes, 'node')} of one "
+                f"{blocked.level} are promised to it: it starts when the gangs stopped for it leave"
+            )
         case PoolMissing():
             return f"no node belongs to pool {blocked.pool}"
         case LevelMissing():
@@ -126,6 +132,8 @@ def ways_out(blocked: Blocked) -> tuple[str, ...]:  # noqa: C901, PLR0911 - one 
             )
         case HeldForLargeGang():
             return (f"wait until {blocked.holder} has started, or give this job a higher priority",)
+        case PromisedGpus():
+            return ("wait: the gangs that are being stopped leave when their grace ends",)
         case PoolMissing():
             return ("name a pool that has nodes (dally get nodes -o wide lists the pools)",)
         case LevelMissing():

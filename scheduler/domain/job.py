@@ -305,7 +305,16 @@ class Job:
     """Restarts after failures of the cluster since the last healthy run; bounded by a knob."""
     failures_in_row: int = 0
     """Failures of any kind since the last healthy run; the back-off doubles with each."""
+    ran_for: Duration = seconds(0)
+    """How long its ended attempts ran, all together."""
+    promised: Placement | None = None
+    """Where it starts next: GPUs that gangs were stopped for its sake to leave. While it waits,
+    nobody else gets them."""
     first_started_at: Instant | None = None
+    last_placed_at: Instant | None = None
+    """When its latest attempt got its GPUs."""
+    start_number: int = 0
+    """Of its latest start among those of all live jobs: larger is later, also within a plan."""
     ended_at: Instant | None = None
     revision: int = 0
     """Counts the writes to this job; a writer names the revision it has read."""

@@ -106,6 +106,16 @@ class HeldForLargeGang:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PromisedGpus:
+    """Gangs are being stopped for it: it starts as soon as they have left."""
+
+    level: LevelName
+    """Level that holds all the nodes promised to it."""
+    nodes: int
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolMissing:
     """No node belongs to the pool the job names."""
 
@@ -135,6 +145,7 @@ Blocked = (
     | BehindHead
     | WaitingForCloserTier
     | HeldForLargeGang
+    | PromisedGpus
     | PoolMissing
     | LevelMissing
     | ClusterUnreachable

@@ -27,8 +27,20 @@ class Stop:
     revision: int
     cause: StopCause
     beneficiary: JobId | None = None
-    """The job that gets the GPUs; they are promised to it from the same transaction on."""
-    promised: Placement | None = None
+    """The job it is stopped for; the plan promises it a placement."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """A pending job starts here once the gangs that the plan stops have left.
+
+    Stops and promises of a plan are written together or not at all. From then on nobody else gets
+    these GPUs, as long as the job waits and their nodes are there.
+    """
+
+    job_id: JobId
+    revision: int
+    placement: Placement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +50,8 @@ class Plan:
     made_on: Sequence
     start: tuple[Start, ...] = ()
     stop: tuple[Stop, ...] = ()
+    promise: tuple[Promise, ...] = ()
+    """To jobs that are also in `blocked`: they wait for what is promised."""
     blocked: Mapping[JobId, Blocked] = field(default_factory=dict)
     """In the policy's order."""
     next_wakeup: Instant | None = None

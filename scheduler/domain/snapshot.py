@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from scheduler.domain.codec import LEFT_OUT
-from scheduler.domain.ids import QueueName, Sequence
-from scheduler.domain.instants import Instant
+from scheduler.domain.ids import JobId, QueueName, Sequence
+from scheduler.domain.instants import Duration, Instant
 from scheduler.domain.job import Attempt, Job
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.queue import Queue
@@ -21,6 +22,14 @@ class RunningGang:
     attempt: Attempt
     reservations: tuple[Reservation, ...]
     """What it still holds, in rank order: ranks that have ended hold nothing any more."""
+
+
+class Lengths(Protocol):
+    """How long jobs have still to run, for policies that are told so."""
+
+    def remaining(self, job_id: JobId) -> Duration | None:
+        """Run time left at the job's closest level, as of the snapshot; None if not known."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,3 +48,5 @@ class Snapshot:
     knobs: PolicyKnobs = PolicyKnobs()
     tree: TopologyTree | None = field(default=None, metadata=LEFT_OUT)
     """The tree of `levels` and `nodes`, if it is at hand: it is built once per node generation."""
+    lengths: Lengths | None = field(default=None, metadata=LEFT_OUT)
+    """None where nobody is told how long jobs run."""

@@ -1,17 +1,18 @@
 """decide(): one decision, from a Snapshot to a Plan, in numbered steps."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from scheduler.domain.ids import JobId, QueueName
 from scheduler.domain.instants import Instant
-from scheduler.domain.placement import Blocked, LevelMissing, NeverFits, Placement, PoolMissing
+from scheduler.domain.placement import LevelMissing, NeverFits, Placement, PoolMissing, PromisedGpus
 from scheduler.domain.plan import Plan, Start
 from scheduler.domain.snapshot import Snapshot
+from scheduler.domain.topology import Node
 from scheduler.engine.decision import Decision, answers_of
-from scheduler.engine.placing import place_gang
+from scheduler.engine.reranking import rerank
+from scheduler.engine.scratch import Scratch
 from scheduler.engine.standing import Standing
-from scheduler.engine.waiting import Kind, Waiting, Walk
-from scheduler.policies.interface import Offer, Policy, PolicyMaker
+from scheduler.engine.waiting import Waiting
+from scheduler.policies.interface import Policy, PolicyMaker
 from scheduler.policies.registry import policy_named
 
 HOPELESS = (NeverFits, PoolMissing, LevelMissing)
@@ -19,7 +20,7 @@ HOPELESS = (NeverFits, PoolMissing, LevelMissing)
 
 
 def decide(snapshot: Snapshot, policy_maker: PolicyMaker) -> Plan:
-    """What to start now, and why each other pending job waits."""
+    """What to start and stop now, and why each other pending job waits."""
     standing = Standing.of(snapshot)
     decision = decide_on(standing, snapshot, policy_maker)
     return replace(decision.plan, blocked=answers_of(decision, standing, snapshot.now))
@@ -35,71 +36,74 @@ def decide_on(standing: Standing, snapshot: Snapshot, policy_maker: PolicyMaker)
     # 1. Put the waiting line in the policy's order.
     policy = policy_maker(snapshot)
     standing.line.sort(policy, snapshot.now)
-    cycle = _Cycle(standing=standing, policy=policy, walk=standing.line.walk())
+    scratch = Scratch(
+        snapshot=snapshot, standing=standing, policy=policy, walk=standing.line.walk()
+    )
 
-    # 2. Walk it; each job is placed on what nobody holds, or says why not.
     with standing.free.trial():
-        for waiting in cycle.walk:
-            _consider(waiting, cycle)
+        # 2. Jobs that gangs were stopped for start where these have left.
+        _keep_promises(scratch)
 
-    # 3. What holds until something is taken or freed is not asked again.
-    if not cycle.start:
-        standing.parked.update(cycle.parked)
+        # 3. Walk the line. Running gangs are kept, or ranked with the jobs that wait.
+        if policy.ranks is None:
+            for waiting in scratch.walk:
+                if waiting.job.id not in scratch.settled:
+                    _consider(waiting, scratch)
+        else:
+            rerank(scratch, policy.ranks)
+
+    # 4. What holds until something is taken or freed is not asked again.
+    if not scratch.has_changed:
+        standing.parked.update(scratch.parked)
     plan = Plan(
         made_on=snapshot.version,
-        start=tuple(cycle.start),
+        start=tuple(scratch.start),
+        stop=tuple(scratch.stop),
+        promise=tuple(scratch.promise),
         next_wakeup=_next_wakeup(policy, standing),
     )
-    return Decision(plan=plan, blocked=cycle.blocked, alike=cycle.alike, stuck=cycle.stuck)
+    return Decision(plan=plan, blocked=scratch.blocked, alike=scratch.alike, stuck=scratch.stuck)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Cycle:
-    """The scratch pad of one decision."""
+def _keep_promises(scratch: Scratch) -> None:
+    """Start jobs where it was promised to them, if the others have left; else nobody else may."""
+    standing = scratch.standing
+    promised = [standing.line[job_id] for job_id in standing.promises]
+    for waiting in sorted(promised, key=lambda waiting: (waiting.key or (), waiting.job.id)):
+        placement = standing.promises[waiting.job.id]
+        names = {assignment.node for assignment in placement.assignments}
+        if not all(_takes_workers(standing.nodes.get(name)) for name in names):
+            # A node is lost: the job has to look elsewhere, and what is left is anybody's.
+            standing.free.release(placement, waiting.request)
+            scratch.has_changed = True
+            continue
+        scratch.settled.add(waiting.job.id)
+        if standing.is_covered(names):
+            job = waiting.job
+            scratch.start.append(Start(job_id=job.id, revision=job.revision, placement=placement))
+        else:
+            scratch.blocked[waiting.job.id] = PromisedGpus(
+                level=placement.tier_name, nodes=len(names), gpus=waiting.request.gpus
+            )
 
-    standing: Standing
-    policy: Policy
-    walk: Walk
-    start: list[Start] = field(default_factory=list)
-    blocked: dict[JobId, Blocked] = field(default_factory=dict)
-    alike: dict[Kind, Blocked] = field(default_factory=dict)
-    stuck: dict[QueueName, JobId] = field(default_factory=dict)
-    parked: dict[int, Blocked] = field(default_factory=dict)
-    """Equal requests get one answer a cycle: what is free only shrinks while it lasts."""
+
+def _takes_workers(node: Node | None) -> bool:
+    return node is not None and node.is_ready and not (node.is_cordoned or node.taints)
 
 
-def _consider(waiting: Waiting, cycle: _Cycle) -> None:
-    job = waiting.job
-    answer = _place(waiting, cycle)
+def _consider(waiting: Waiting, scratch: Scratch) -> None:
+    answer = scratch.place(waiting)
     if isinstance(answer, Placement):
-        declined = cycle.policy.accept(job, Offer(placement=answer))
-        if declined is None:
-            cycle.standing.free.take(answer, waiting.request)
-            cycle.start.append(Start(job_id=job.id, revision=job.revision, placement=answer))
+        if scratch.accepts(waiting, answer):
+            scratch.begin(waiting, answer)
             return
-        cycle.blocked[job.id] = declined
     else:
-        cycle.alike[waiting.kind] = answer
-        cycle.walk.shut(waiting.kind)
+        scratch.refuse(waiting, answer)
         if isinstance(answer, HOPELESS):
             return
-    if cycle.policy.blocks_later(job):
-        cycle.stuck[waiting.kind.queue] = job.id
-        cycle.walk.shut_queue(waiting.kind.queue)
-
-
-def _place(waiting: Waiting, cycle: _Cycle) -> Placement | Blocked:
-    number = waiting.kind.request
-    known = cycle.parked.get(number)
-    if known is None and not cycle.start:
-        known = cycle.standing.parked.get(number)
-    if known is None:
-        answer = place_gang(waiting.request, cycle.standing.free)
-        if isinstance(answer, Placement):
-            return answer
-        known = answer
-    cycle.parked[number] = known
-    return known
+    if scratch.policy.blocks_later(waiting.job):
+        scratch.stuck[waiting.kind.queue] = waiting.job.id
+        scratch.walk.shut_queue(waiting.kind.queue)
 
 
 def _next_wakeup(policy: Policy, standing: Standing) -> Instant | None:

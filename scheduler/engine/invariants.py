@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from scheduler.domain.errors import BrokenPlanError
 from scheduler.domain.gang import GangRequest, gang_request
 from scheduler.domain.ids import JobId, NodeName
-from scheduler.domain.job import Job
+from scheduler.domain.job import Job, JobPhase
 from scheduler.domain.plan import Plan, Start
 from scheduler.domain.resources import Resources
 from scheduler.domain.snapshot import Snapshot
@@ -50,7 +50,11 @@ def _nothing_overdrawn(standing: Standing, plan: Plan) -> list[str]:
     touched = {a.node for start in plan.start for a in start.placement.assignments}
     with free.trial():
         for start in plan.start:
-            free.take(start.placement, standing.line[start.job_id].request)
+            request = standing.line[start.job_id].request
+            promised = standing.promises.get(start.job_id)
+            if promised is not None:
+                free.release(promised, request)
+            free.take(start.placement, request)
         return [
             f"{name}: {-left} {what} more given away than it has"
             for name in sorted(touched)
@@ -72,6 +76,7 @@ def _broken_promises(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     yield from _every_pending_job_answered_once(snapshot, plan)
     if plan.made_on != snapshot.version:
         yield f"made on {plan.made_on}, not {snapshot.version}"
+    yield from _stops_are_right(snapshot, plan)
     if not plan.start:
         return
     pending = {job.id: job for job in snapshot.pending}
@@ -83,6 +88,29 @@ def _broken_promises(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
             yield from _gang_is_right(job, start, snapshot)
             yield from _gang_stands_right(gang_request(job.spec), start, nodes, tree)
     yield from _nothing_oversold(snapshot, plan, nodes)
+
+
+def _stops_are_right(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
+    holding = {gang.job.id: gang.job for gang in snapshot.holding}
+    pending = {job.id: job for job in snapshot.pending}
+    started = {start.job_id for start in plan.start}
+    promised = {promise.job_id for promise in plan.promise}
+    counts = Counter(stop.job_id for stop in plan.stop)
+    yield from (f"{job_id} is stopped {n} times" for job_id, n in sorted(counts.items()) if n > 1)
+    for stop in plan.stop:
+        victim = holding.get(stop.job_id)
+        if victim is None or victim.phase is JobPhase.STOPPING or victim.stop_requested:
+            yield f"{stop.job_id} can not be stopped: it holds nothing or is leaving"
+        elif stop.revision != victim.revision:
+            yield f"{stop.job_id} is stopped at revision {stop.revision}, not {victim.revision}"
+        if stop.beneficiary is not None and stop.beneficiary not in promised:
+            yield f"{stop.job_id} is stopped for {stop.beneficiary}, to which nothing is promised"
+    for promise in plan.promise:
+        job = pending.get(promise.job_id)
+        if job is None or promise.job_id in started:
+            yield f"{promise.job_id} is promised GPUs and does not wait"
+        elif promise.revision != job.revision:
+            yield f"{job.id} is promised GPUs at revision {promise.revision}, not {job.revision}"
 
 
 def _every_pending_job_answered_once(snapshot: Snapshot, plan: Plan) -> Iterator[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from scheduler.domain.gang import GangRequest, NumberedRequest, gang_request
 from scheduler.domain.ids import JobId, NodeName
 from scheduler.domain.job import Job
-from scheduler.domain.placement import Blocked
+from scheduler.domain.placement import Blocked, Placement
 from scheduler.domain.reservation import Reservation
 from scheduler.domain.snapshot import RunningGang, Snapshot
 from scheduler.domain.topology import Node, TopologyTree, topology_tree
@@ -26,6 +26,8 @@ class Standing:
         self.line = WaitingLine()
         self.parked: dict[int, Blocked] = {}
         """By number of the request."""
+        self.promises: dict[JobId, Placement] = {}
+        """Where waiting jobs start next; held as if they were there already."""
         self.version = 0
         """Counts the changes of what is free."""
         self._numbers: dict[GangRequest, NumberedRequest] = {}
@@ -48,19 +50,31 @@ class Standing:
         self.nodes = {node.name: node for node in nodes}
         for gang in held:
             self.free.hold(gang.reservations)
+        for job_id, placement in self.promises.items():
+            self.free.take(placement, self.line[job_id].request)
         self._changed()
 
     def clear(self) -> None:
         """Nobody waits or holds anything."""
         self.line.clear()
+        self.promises.clear()
         self.renew(self.free.tree, self.free.nodes, ())
 
     def waits(self, job: Job) -> None:
         """A job waits, or one that waited has changed."""
+        self.waits_no_more(job.id)
         self.line.put(job, self._number(gang_request(job.spec)))
+        if job.promised is not None:
+            self.promises[job.id] = job.promised
+            self.free.take(job.promised, self.line[job.id].request)
+            self._changed()
 
     def waits_no_more(self, job_id: JobId) -> None:
-        """A job waits no more, if it did."""
+        """A job waits no more, if it did: what it was promised is anybody's."""
+        promised = self.promises.pop(job_id, None)
+        if promised is not None:
+            self.free.release(promised, self.line[job_id].request)
+            self._changed()
         self.line.drop(job_id)
 
     def holds(self, before: Sequence[Reservation], now: Sequence[Reservation]) -> None:
@@ -72,6 +86,18 @@ class Standing:
         if now:
             self.free.hold(now)
         self._changed()
+
+    def is_covered(self, names: Iterable[NodeName]) -> bool:
+        """Whether no more is held and promised on these nodes than they have."""
+        free = self.free
+        return all(
+            free.gpus[index] >= 0
+            and free.seats[index] >= 0
+            and free.cpu_milli[index] >= 0
+            and free.memory_bytes[index] >= 0
+            and all(left >= 0 for left in free.extended[index].values())
+            for index in (free.tree.index_of[name] for name in names)
+        )
 
     def _changed(self) -> None:
         self.parked.clear()

@@ -3,13 +3,13 @@
 Both take the first offer. They never stop a running gang.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 
 from scheduler.domain.ids import QueueName
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Job, submission_order
 from scheduler.domain.placement import Blocked
-from scheduler.domain.snapshot import RunningGang, Snapshot
+from scheduler.domain.snapshot import Snapshot
 from scheduler.policies.interface import Key, Offer
 
 STRICT = "fifo"
@@ -45,9 +45,10 @@ class Fifo:
             self._is_strict[name] = (own or self._snapshot.knobs.policy) == STRICT
         return self._is_strict[name]
 
-    def victims(self, job: Job) -> Sequence[RunningGang]:
-        """None."""
-        return ()
+    @property
+    def ranks(self) -> None:
+        """Running gangs are kept."""
+        return None
 
     def next_decision_at(self) -> Instant | None:
         """Time alone changes nothing here."""

@@ -4,10 +4,11 @@ The engine asks in this order, once a cycle:
     key(job)            in which order jobs are considered
     accept(job, offer)  take this placement, or wait (declining never holds up the others)
     blocks_later(job)   whether a job that stays behind holds up those after it
+    ranks               how running gangs stand among the jobs that wait, if they may be stopped
     next_decision_at()  when its answers may change though nothing else happens
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -41,6 +42,18 @@ class Orders(Protocol):
         ...
 
 
+class Ranks(Protocol):
+    """The part of a policy that ranks running gangs with the jobs that wait."""
+
+    def rank(self, gang: RunningGang) -> Key:
+        """Place of a gang that holds GPUs, among the keys of pending jobs."""
+        ...
+
+    def may_stop(self, gang: RunningGang) -> bool:
+        """Whether it may be stopped now for a job that ranks before it."""
+        ...
+
+
 class Policy(Orders, Protocol):
     """A policy that looks at one snapshot."""
 
@@ -52,8 +65,9 @@ class Policy(Orders, Protocol):
         """Whether nothing of its queue may start past this job while it waits for GPUs."""
         ...
 
-    def victims(self, job: Job) -> Sequence[RunningGang]:
-        """Gangs that may be stopped for `job`, the first to be stopped first."""
+    @property
+    def ranks(self) -> "Ranks | None":
+        """How running gangs stand among the jobs that wait; None: they are kept."""
         ...
 
     def next_decision_at(self) -> Instant | None:

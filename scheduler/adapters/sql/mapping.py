@@ -69,7 +69,11 @@ def job_row(job: Job) -> Values:
         "restarts_user": job.restarts_user,
         "restarts_infra": job.restarts_infra,
         "failures_in_row": job.failures_in_row,
+        "ran_for": job.ran_for,
+        "promised": None if job.promised is None else to_json(job.promised),
         "first_started_at": job.first_started_at,
+        "last_placed_at": job.last_placed_at,
+        "start_number": job.start_number,
         "ended_at": job.ended_at,
         "revision": job.revision,
     }
@@ -115,7 +119,11 @@ def _read_job(row: AnyRow) -> Job:
         restarts_user=row.restarts_user,
         restarts_infra=row.restarts_infra,
         failures_in_row=row.failures_in_row,
+        ran_for=row.ran_for,
+        promised=None if row.promised is None else from_json(Placement, row.promised),
         first_started_at=row.first_started_at,
+        last_placed_at=row.last_placed_at,
+        start_number=row.start_number,
         ended_at=row.ended_at,
         revision=row.revision,
     )

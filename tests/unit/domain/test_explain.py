@@ -27,6 +27,7 @@ from scheduler.domain.placement import (
     LevelMissing,
     NeverFits,
     PoolMissing,
+    PromisedGpus,
     TooFewGpus,
     WaitingForCloserTier,
 )
@@ -86,6 +87,11 @@ EXAMPLES: list[tuple[Blocked, str]] = [
     (
         HeldForLargeGang(level=RACK, domain="r7", holder="llama"),
         "rack r7 would fit and is kept free for llama, a large gang that has waited long",
+    ),
+    (
+        PromisedGpus(level=RACK, nodes=2, gpus=16),
+        "16 GPUs on 2 nodes of one rack are promised to it: it starts when the gangs stopped "
+        "for it leave",
     ),
     (PoolMissing(pool=PoolName("h100")), "no node belongs to pool h100"),
     (
