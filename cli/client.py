@@ -163,9 +163,12 @@ class Client:
 
     def _problem(self, response: httpx2.Response) -> Problem:
         try:
-            return Problem.model_validate_json(response.content)
+            problem = Problem.model_validate_json(response.content)
         except ValidationError as error:
             raise self._foreign(response) from error
+        if problem.type.startswith("/"):
+            problem = problem.model_copy(update={"type": self.server + problem.type})
+        return problem
 
     def _foreign(self, response: httpx2.Response) -> CommandError:
         return CommandError(

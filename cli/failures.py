@@ -59,5 +59,3 @@ class ServerError(CommandError):
         if problem.status in UNAUTHORIZED:
             self.exit_code = ExitCode.DENIED
             self.way_out = "dally config set-context NAME --server URL --token TOKEN"
-        else:
-            self.way_out = problem.type

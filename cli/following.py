@@ -9,7 +9,7 @@ from cli.client import Client
 from cli.failures import CommandError, ExitCode, UnreachableError
 from cli.times import pause, ticks_s
 
-POLL_S = 0.5
+POLL_S = 0.25
 UNREACHABLE_PATIENCE_S = 60.0
 """How long a follower bears a server that does not answer, e.g. while it is restarted."""
 

@@ -117,11 +117,11 @@ def problem(found: Problem, *, source: str = "") -> None:
     note(f"  see {found.type}")
 
 
-def failure(error: CommandError) -> None:
-    """An error with its code and the way out of it."""
+def failure(error: CommandError, *, source: str = "") -> None:
+    """An error with its code and the way out of it; `source` is the file that it speaks of."""
     if isinstance(error, ServerError):
-        problem(error.problem)
-        return
-    note(f"error: {error.reason}: {error.detail}")
+        problem(error.problem, source=source)
+    else:
+        note(f"error: {error.reason}: {error.detail}")
     if error.way_out:
         note(f"  try: {error.way_out}")

@@ -86,7 +86,7 @@ def get(
             items: list[JsonValue] = [client.get(client.job_path(job_name(n))) for n in names]
             remaining = 0
         else:
-            items, remaining = _collect(client, path, filters if found is JOB else {}, limit)
+            items, remaining = _listed(client, found, path, filters, limit)
             items = [item for item in items if not names or _name_of(item) in names]
             _expect_all(found, names, items)
     _show(found, items, form, is_headed=not no_headers, is_single=len(names) == 1)
@@ -98,6 +98,16 @@ def _list_path(client: Client, kind: Kind, *, is_everywhere: bool) -> str:
     if kind is JOB:
         return "/api/v1/jobs" if is_everywhere else client.jobs_path()
     return kind.path
+
+
+def _listed(
+    client: Client, kind: Kind, path: str, filters: Parameters, limit: int
+) -> tuple[list[JsonValue], int]:
+    if kind.is_paged:
+        return _collect(client, path, filters if kind is JOB else {}, limit)
+    items = _ITEMS.validate_python(client.get(path).get("items", []))
+    kept = items[:limit] if limit else items
+    return kept, len(items) - len(kept)
 
 
 def _collect(

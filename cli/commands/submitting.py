@@ -1,7 +1,6 @@
 """`apply` and `run`: what makes jobs."""
 
 import secrets
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import click
@@ -91,33 +90,37 @@ def apply(
             )
         return
     with session.connect() as client:
-        codes = list(_apply_all(client, documents, after, form=form, is_dry=dry_run == "server"))
-    if any(code not in (ExitCode.OK, ExitCode.UNCHANGED) for code in codes):
-        raise SystemExit(max(code for code in codes if code != ExitCode.UNCHANGED))
-    if error_unchanged and all(code == ExitCode.UNCHANGED for code in codes):
+        outcomes = [_apply_one(client, d, form=form, is_dry=dry_run == "server") for d in documents]
+        accepted = [outcome.job for outcome in outcomes if outcome.job and dry_run == "none"]
+        codes = [outcome.code for outcome in outcomes if not outcome.job]
+        codes += [_finish(client, job, after) for job in accepted]
+    if any(codes):
+        raise SystemExit(max(codes))
+    if error_unchanged and all(outcome.is_unchanged for outcome in outcomes):
         raise SystemExit(ExitCode.UNCHANGED)
 
 
-def _apply_all(
-    client: Client, documents: list[Document], after: Aftermath, *, form: str | None, is_dry: bool
-) -> Iterator[int]:
-    """Apply each document; one that is refused does not keep the others from being sent."""
-    accepted: list[JobObject] = []
-    for document in documents:
-        try:
-            status, answer = _put(client, document, is_dry=is_dry)
-        except ServerError as error:
-            output.problem(error.problem, source=document.source)
-            yield error.exit_code
-            continue
-        job = JobObject.model_validate(answer)
-        verb = "created" if status == CREATED else "unchanged"
-        _tell(job, answer, form, verb=f"{verb} (server dry run)" if is_dry else verb)
-        accepted.append(job)
-        yield ExitCode.OK if status == CREATED else ExitCode.UNCHANGED
-    if not is_dry:
-        for job in accepted:
-            yield _finish(client, job, after)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outcome:
+    """What became of one document."""
+
+    job: JobObject | None = None
+    """None where it was refused."""
+    is_unchanged: bool = False
+    code: int = ExitCode.OK
+
+
+def _apply_one(client: Client, document: Document, *, form: str | None, is_dry: bool) -> _Outcome:
+    """Send a document; that it is refused does not keep the others from being sent."""
+    try:
+        status, answer = _put(client, document, is_dry=is_dry)
+    except ServerError as error:
+        output.failure(error, source=document.source)
+        return _Outcome(code=error.exit_code)
+    job = JobObject.model_validate(answer)
+    verb = "created" if status == CREATED else "unchanged"
+    _tell(job, answer, form, verb=f"{verb} (server dry run)" if is_dry else verb)
+    return _Outcome(job=job, is_unchanged=status != CREATED)
 
 
 def _put(client: Client, document: Document, *, is_dry: bool) -> tuple[int, JsonObject]:

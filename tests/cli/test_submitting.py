@@ -1,0 +1,155 @@
+"""What a newcomer does first: a short file, no file, stdin, folders, mistakes."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.conftest import Dally, job_text
+
+TWELVE_LINES = """\
+apiVersion: dally/v1
+kind: Job
+metadata:
+  name: twelve
+spec:
+  workers: 2
+  gpusPerWorker: 1
+  command:
+    - sh
+    - -c
+    - echo "worker $RANK of $WORLD_SIZE"
+  image: registry.example/train:1
+"""
+
+
+def test_a_job_of_twelve_lines_runs_and_streams_its_log(dally: Dally, tmp_path: Path) -> None:
+    assert len(TWELVE_LINES.splitlines()) == 12
+    (tmp_path / "job.yaml").write_text(TWELVE_LINES)
+    answer = dally("apply", "-f", "job.yaml", "--follow")
+    assert answer.code == 0, answer.err
+    assert answer.lines == ["job/twelve created", "worker 0 of 2"]
+    assert "job/twelve Succeeded" in answer.err
+
+
+def test_a_job_without_a_file_is_the_same_object(dally: Dally) -> None:
+    flags = ("run", "flags", "--gpus", "8", "--image", "img", "--env", "A=b=c", "--time", "2h")
+    shown = dally(*flags, "--dry-run=client", "-o", "yaml", "--", "torchrun", "train.py")
+    file = yaml.safe_load(shown.out)
+    # Nodes have 4 GPUs each, so the fewest that hold 8 are two.
+    assert file["spec"] == {
+        "workers": 2,
+        "gpusPerWorker": 4,
+        "command": ["torchrun", "train.py"],
+        "image": "img",
+        "duration": {"maxRuntime": "2h"},
+        "env": {"A": "b=c"},
+    }
+    assert dally("apply", "-f", "-", "--dry-run=server", stdin=shown.out).code == 0
+    assert dally("get", "job", "flags").code == 1
+
+
+def test_run_streams_the_log_and_ends_as_the_job_did(dally: Dally) -> None:
+    good = dally("run", "good", "--gpus-per-worker", "0", "--", "echo", "said")
+    assert (good.code, good.lines) == (0, ["job/good created", "said"])
+    bad = dally("run", "bad", "--gpus-per-worker", "0", "--", "sh", "-c", "exit 7")
+    assert bad.code == 1
+    assert "UserError" in bad.err
+    command = ("run", "own-code", "--gpus-per-worker", "0", "--exit-code-from-job")
+    assert dally(*command, "--", "sh", "-c", "exit 7").code == 7
+
+
+def test_a_temporary_job_is_gone_once_it_has_succeeded(dally: Dally) -> None:
+    assert dally("run", "brief", "--rm", "--gpus-per-worker", "0", "--", "true").code == 0
+    assert dally("get", "job/brief").code == 1
+
+
+def test_apply_reads_stdin_folders_and_several_documents(dally: Dally, tmp_path: Path) -> None:
+    folder = tmp_path / "jobs"
+    folder.mkdir()
+    (folder / "b.yaml").write_text(job_text("many-b1") + "---\n" + job_text("many-b2"))
+    (folder / "a.json").write_text(
+        '{"kind": "Job", "metadata": {"name": "many-a"}, '
+        '"spec": {"gpusPerWorker": 0, "command": ["true"]}}'
+    )
+    answer = dally("apply", "-f", "-", "-f", "jobs", stdin=job_text("many-stdin"))
+    assert answer.code == 0, answer.err
+    assert answer.lines == [f"job/many-{name} created" for name in ("stdin", "a", "b1", "b2")]
+
+
+def test_applying_an_equal_file_again_changes_nothing(dally: Dally) -> None:
+    text = job_text("again", command=["sleep", "60"])
+    assert dally("apply", "-f", "-", stdin=text).lines == ["job/again created"]
+    assert dally("apply", "-f", "-", stdin=text).lines == ["job/again unchanged"]
+    assert dally("apply", "-f", "-", "--error-unchanged", stdin=text).code == 3
+    other = dally("apply", "-f", "-", stdin=job_text("again", command=["sleep", "61"]))
+    assert other.code == 1
+    assert "/spec/command" in other.err
+    assert dally("cancel", "again", "--now", "--wait").code == 0
+
+
+def test_every_mistake_of_a_file_is_told_with_its_place(dally: Dally, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text(
+        "kind: Job\nmetadata: {name: typos}\nspec:\n"
+        "  wrokers: 4\n  gpusPerWorker: -1\n  command: python train.py\n"
+    )
+    answer = dally("apply", "-f", "bad.yaml")
+    assert answer.code == 1
+    assert 'bad.yaml:4:3: /spec/wrokers: is not a field here; did you mean "workers"?' in answer.err
+    assert "bad.yaml:5:3: /spec/gpusPerWorker" in answer.err
+    assert "bad.yaml:6:3: /spec/command: must be a list of words: [python, train.py]" in answer.err
+    assert dally("get", "job", "typos").code == 1
+
+
+def test_one_refused_document_does_not_keep_the_others_back(dally: Dally) -> None:
+    text = job_text("fine-1") + "---\nkind: Job\n---\n" + job_text("fine-2")
+    answer = dally("apply", "-f", "-", stdin=text)
+    assert answer.code == 1
+    assert answer.lines == ["job/fine-1 created", "job/fine-2 created"]
+
+
+def test_a_job_that_can_not_be_placed_in_time_exits_with_2(dally: Dally) -> None:
+    filler = job_text("filler", workers=4, gpusPerWorker=4, command=["sleep", "60"])
+    assert dally("apply", "-f", "-", "--wait-placed", "30s", stdin=filler).code == 0
+    late = dally("apply", "-f", "-", "--wait-placed", "1s", stdin=job_text("late"))
+    assert late.code == 2
+    assert "late is not placed yet" in late.err
+    assert dally("cancel", "late", "filler", "--now", "--wait").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        pytest.param(["run", "x", "echo", "hi"], 64, "--", id="a program without --"),
+        pytest.param(
+            [
+                "run",
+                "--",
+            ],
+            64,
+            "PROGRAM",
+            id="no program",
+        ),
+        pytest.param(
+            ["run", "--gpus", "3", "--workers", "2", "--", "true"], 64, "evenly", id="odd split"
+        ),
+        pytest.param(["run", "--env", "A", "--", "true"], 64, "NAME=VALUE", id="half a variable"),
+        pytest.param(["apply", "-f", "nothing.yaml"], 1, "UnreadableFile", id="no such file"),
+        pytest.param(["apply"], 64, "--filename", id="no file named"),
+        pytest.param(["cancel", "--all"], 1, "pass --yes", id="no question without a terminal"),
+        pytest.param(["get", "nodez"], 1, "did you mean 'node'", id="the nearest kind"),
+        pytest.param(["wait", "x", "--timeout", "soon"], 1, "InvalidDuration", id="a bad time"),
+        pytest.param(["logs", "nope"], 1, "NotFound", id="no such job"),
+        pytest.param(["get", "jobs", "--token", "wrong"], 4, "set-context", id="a wrong token"),
+    ],
+)
+def test_an_error_names_its_reason_and_the_way_out(
+    dally: Dally, arguments: list[str], code: int, said: str
+) -> None:
+    dally("delete", "alive", "--ignore-not-found")
+    dally("apply", "-f", "-", stdin=job_text("alive", command=["sleep", "60"]))
+    answer = dally(*arguments)
+    assert answer.code == code
+    assert said in answer.err
+    assert answer.err.startswith(("error: ", "usage"))
+    assert answer.out == ""
