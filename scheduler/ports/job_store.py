@@ -47,7 +47,7 @@ class JobPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveState:
-    """Jobs that are not terminal, with their attempts that have not ended and their reservations.
+    """Jobs that are not terminal or still hold something, with attempts that have not ended.
 
     As a change set (`after` given): every job written since then, terminal and deleted ones too, so
     that a reader who applies it to what it had holds the same as a full read.

@@ -123,7 +123,8 @@ class MemoryStore:
             is_whole = after is None or after < tables.singles.horizon
             deleted: list[JobId] = []
             if after is None or is_whole:
-                jobs = [tables.jobs[job_id] for job_id in tables.live]
+                holding = (job_id for job_id, held in tables.reservations.items() if held)
+                jobs = [tables.jobs[job_id] for job_id in {**tables.live, **dict.fromkeys(holding)}]
             else:
                 jobs = [tables.jobs[job_id] for job_id in _changed_since(tables, after)]
                 deleted = list(_deleted_since(tables, after))
@@ -178,7 +179,7 @@ class MemoryStore:
                     break
                 if _tells_of(event, query):
                     found.append(event)
-        return tuple(reversed(found[-query.limit :]))
+        return tuple(found[::-1][: query.limit])
 
     def answer(self, job_id: JobId) -> Answer | None:
         """Why the job waits, as last said."""

@@ -48,11 +48,16 @@ class LiveReader:
         return self._changes(connection, after)
 
     def _whole(self, connection: Connection) -> LiveState:
+        held = connection.execute(_HELD).all()
         rows = connection.execute(_CHOSEN.where(jobs.c.phase.in_(_LIVE))).all()
+        known = {row.id for row in rows}
+        # What is over and still holds something, and what is in a phase that nobody knows.
+        others = _by_id(connection, sorted({row.job_id for row in held} - known))
         strange = connection.execute(_CHOSEN.where(jobs.c.phase.not_in(_KNOWN))).all()
-        read = _read(connection, [*rows, *strange], connection.execute(_HELD).all(), self.stuck)
-        # Here every reservation was read: those without a job belong to one that is stuck.
-        self._stuck_jobs = read.broken | ({r.attempt.job_id for r in read.reserved} - read.good)
+        every = {row.id: row for row in [*rows, *others, *strange]}
+        ordered = sorted(every.values(), key=lambda row: (row.submitted_at, row.id))
+        read = _read(connection, ordered, held, self.stuck)
+        self._stuck_jobs = read.broken
         return read.state(sequence(connection), stuck_jobs=self._stuck_jobs, is_whole=True)
 
     def _changes(self, connection: Connection, after: ids.Sequence) -> LiveState:
@@ -115,6 +120,13 @@ def _read(
             + [row.job_id for row in broken_held]
         ),
     )
+
+
+def _by_id(connection: Connection, job_ids: Sequence[JobId]) -> list[AnyRow]:
+    found: list[AnyRow] = []
+    for some in chunks(job_ids, IDS_AT_ONCE):
+        found += connection.execute(_CHOSEN.where(jobs.c.id.in_(some)))
+    return found
 
 
 def _held_by(connection: Connection, job_ids: Sequence[JobId]) -> list[AnyRow]:
