@@ -139,6 +139,11 @@ class SqlStore:
         return self._writer.batches_committed
 
     @property
+    def waiting(self) -> int:
+        """Writes that wait for their commit to begin."""
+        return self._writer.waiting
+
+    @property
     def must_restart(self) -> bool:
         """Whether the disk failed to sync: what it says of later syncs can not be believed."""
         return self._writer.has_lost_sync

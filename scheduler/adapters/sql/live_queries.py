@@ -65,13 +65,13 @@ class LiveReader:
         gone = connection.scalars(
             select(deleted_jobs.c.job_id)
             .where(deleted_jobs.c.sequence > after)
-            .order_by(deleted_jobs.c.job_id)
+            .order_by(deleted_jobs.c.sequence, deleted_jobs.c.job_id)
         ).all()
         wanted = sorted({row.id for row in rows} | self._stuck_jobs)
         read = _read(connection, rows, _held_by(connection, wanted), self.stuck)
         self._stuck_jobs = (self._stuck_jobs - read.good - set(gone)) | read.broken
         state = read.state(sequence(connection), stuck_jobs=self._stuck_jobs, is_whole=False)
-        return replace(state, deleted=tuple(gone))
+        return replace(state, deleted=tuple(sorted(gone)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

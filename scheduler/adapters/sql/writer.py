@@ -118,6 +118,11 @@ class Writer:
         return self._batches_committed
 
     @property
+    def waiting(self) -> int:
+        """How much work waits for a commit to begin."""
+        return len(self._urgent) + len(self._waiting)
+
+    @property
     def has_lost_sync(self) -> bool:
         """Whether the disk failed to sync, after which nothing is written any more."""
         return self._has_lost_sync
