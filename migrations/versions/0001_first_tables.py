@@ -394,5 +394,6 @@ def _fill() -> None:
         ("projects", project),
         ("instance", instance),
         ("leader", lease),
+        ("writers", {"id": "the-only", "batch": 0}),
     ):
         op.bulk_insert(sa.table(table, *map(sa.column, row)), [row])

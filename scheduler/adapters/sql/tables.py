@@ -374,9 +374,9 @@ writers = Table(
     metadata,
     Column("id", _TEXT, primary_key=True),
     # Number of the last batch that was committed: tells what became of a commit whose answer
-    # was lost.
+    # was lost. Checks of health count in a row of their own.
     Column("batch", BigInteger, nullable=False),
 )
 
 THE_ONLY = "the-only"
-"""Name of the row in a table that has one: leader, instance, cycles, policy_knobs."""
+"""Name of the row in a table that has one (leader, instance, cycles, ...)."""

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from threading import Condition, Thread
@@ -154,8 +155,8 @@ class Writer:
             try:
                 outcomes = self._write(tasks)
             except Exception as error:  # noqa: BLE001 - whatever it is, callers wait for an answer
-                _log.warning("batch_failed", tasks=len(tasks), problem=first_line(error))
                 outcomes = [_failing(task, error) for task in tasks]
+                outcomes.append(partial(_tell_failure, len(tasks), first_line(error)))
             for answer in outcomes:
                 answer()
         self._drop_connection()
@@ -228,8 +229,8 @@ class Writer:
             connection.commit()
         except exc.DBAPIError as error:
             self._drop_connection()
-            self._has_lost_sync = is_lost_sync(error)
             if self._engines.is_sqlite:
+                self._has_lost_sync = is_lost_sync(error)
                 raise
             if is_transient(error):
                 raise _TryAgainError from error
@@ -256,11 +257,16 @@ class Writer:
     def _connect(self) -> Connection:
         if self._connection is None:
             connection = self._engines.writer.connect()
-            with connection.begin():
-                if connection.scalar(_BATCH_COMMITTED, {"writer": self.id}) is None:
-                    connection.execute(insert(writers).values(id=self.id, batch=0))
+            if not self._engines.is_sqlite:
+                self._sign_in(connection)
             self._connection = connection
         return self._connection
+
+    def _sign_in(self, connection: Connection) -> None:
+        """Make sure that there is a row to count our batches in."""
+        with connection.begin():
+            if connection.scalar(_BATCH_COMMITTED, {"writer": self.id}) is None:
+                connection.execute(insert(writers).values(id=self.id, batch=0))
 
     def _drop_connection(self) -> None:
         connection, self._connection = self._connection, None
@@ -281,6 +287,12 @@ _BATCH_COMMITTED = (
     select(writers.c.batch).where(writers.c.id == bindparam("writer")).with_for_update()
 )
 _NOTIFY = select(func.pg_notify(CHANNEL, bindparam("payload")))
+
+
+def _tell_failure(tasks: int, problem: str) -> None:
+    # The disk that fails may be the one that the log goes to: the writer outlives that.
+    with suppress(OSError):
+        _log.warning("batch_failed", tasks=tasks, problem=problem)
 
 
 def _pause() -> None:
