@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from alembic import context
 from alembic.operations import MigrationScript
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection, create_engine
+from sqlalchemy import Column, Connection, create_engine
+from sqlalchemy.types import TypeEngine
 
 from scheduler.adapters.sql.tables import metadata
 
@@ -20,11 +21,23 @@ def migrate(connection: Connection) -> None:
         transactional_ddl=True,
         # SQLite changes a table by copying it.
         render_as_batch=True,
+        compare_type=has_other_type,
         compare_server_default=True,
         process_revision_directives=number_revision,
     )
     with context.begin_transaction():
         context.run_migrations()
+
+
+def has_other_type(
+    migration: MigrationContext,
+    _inspected: Column[object],
+    _wanted: Column[object],
+    inspected_type: TypeEngine[object],
+    wanted_type: TypeEngine[object],
+) -> bool:
+    """Whether a column has another type than the tables of the code say, collation included."""
+    return inspected_type.compile(migration.dialect) != wanted_type.compile(migration.dialect)
 
 
 def number_revision(

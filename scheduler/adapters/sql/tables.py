@@ -46,7 +46,7 @@ class PlainText(TypeDecorator[str]):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str]:
         """The same order of texts in every database."""
-        return dialect.type_descriptor(_TEXT.dialect_impl(dialect))
+        return Text(collation="C") if dialect.name == "postgresql" else Text()
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         """The text as it is stored and compared."""
