@@ -1,1 +1,4 @@
-"""Pure network model: collective costs, link sharing, iteration time, sensitivity to placement."""
+"""From a placement to a step time: collectives, link sharing, overlap, sensitivity. Pure functions.
+
+Belongs here: what a step costs and why. Not here: when to start a job, or which nodes it gets.
+"""

@@ -1,0 +1,278 @@
+"""Built-in profiles: large language models, sharded by default.
+
+A timing is the time one GPU would need for a whole model: tokens divided by tokens/s/GPU of a run.
+"""
+
+from scheduler.domain.communication import Precision, Strategy
+from scheduler.domain.model_profile import Family, ModelProfile
+from scheduler.network.model_timing import timed
+
+LARGE_MODELS = (
+    ModelProfile(
+        name="mpt-125m",
+        family=Family.LANGUAGE,
+        parameters=125_311_488,
+        strategy=Strategy.FSDP,
+        precision=Precision.BF16,
+        layers=12,
+        hidden=768,
+        sequence_tokens=2048,
+        timings=(*timed("A100", Precision.BF16, {26: 0.3906, 32: 0.4624, 40: 0.5736}),),
+        source="mosaicml/llm-foundry benchmarking README (smallest runs, communication included)",
+        is_built_in=True,
+    ),
+    ModelProfile(
+        name="mpt-350m",
+        family=Family.LANGUAGE,
+        parameters=355_985_408,
+        strategy=Strategy.FSDP,
+        precision=Precision.BF16,
+        layers=24,
+        hidden=1024,
+        sequence_tokens=2048,
+        timings=(*timed("A100", Precision.BF16, {16: 0.5852, 32: 1.115}),),
+        source="mosaicml/llm-foundry benchmarking README (smallest runs, communication included)",
+        is_built_in=True,
+    ),
+    ModelProfile(
+        name="mpt-760m",
+        family=Family.LANGUAGE,
+        parameters=760_470_528,
+        strategy=Strategy.FSDP,
+        precision=Precision.BF16,
+        layers=24,
+        hidden=1536,
+        sequence_tokens=2048,
+        timings=(
+            *timed("A100", Precision.BF16, {12: 0.8145, 24: 1.515}),
+            *timed("H100", Precision.BF16, {24: 0.7784}),
+        ),
+        source="mosaicml/llm-foundry benchmarking README (smallest runs, communication included)",
+        is_built_in=True,
+    ),
+    ModelProfile(
+        name="mpt-1b",
+        family=Family.LANGUAGE,
+        parameters=1_315_950_592,
+        strategy=Strategy.FSDP,
+        precision=Precision.BF16,
+        layers=24,
+        hidden=2048,
+        sequence_tokens=2048,
+        timings=(
+            *timed("A100", Precision.BF16, {8: 0.8502, 14: 1.398}),
+            *timed("H100", Precision.BF16, {14: 0.6308}),
+        ),
+        source="mosaicml/llm-foundry benchmarking README (smallest runs, communication included)",
+        is_built_in=True,
+    ),
+    ModelProfile(
+        name="mpt-3b",
+        family=Family.LANGUAGE,
+        parameters=2_651_837_440,
+        strategy=Strategy.FSDP,
+        precision=Precision.BF16,
+        layers=32,
+        hidden=2560,
+        sequence_tokens=2048,
+        timings=(
+            *timed("A100", Precision.BF16, {5: 1.017, 10: 1.894}),
+            *timed("H100", Precision.FP8, {10: 0.6696}),
+        ),
+        source="mosaicml/llm-foundry benchmarking README (smallest runs, communication included)",
+        is_built_in=True,
+    ),
+    ModelProfile(
+        name="mpt-7b",
+        family=Family.LANGUAGE,
+        parameters=6_658_859_008,
+        strategy=Strategy.FSDP,
+        precision=Precision.BF16,
+        layers=32,
+        hidden=4096,
+        sequence_tokens=2048,
+        timings=(
+            *timed("A100", Precision.BF16, {6: 2.648, 12: 6.679}),
+            *timed("H100", Precision.BF16, {6: 1.155}),
+        ),
+        source="mosaicml/llm-foundry benchmarking README (smallest runs, communication included)",
+        is_built_in=True,
+    ),
+    ModelProfile(
+        name="mpt-13b",
+        family=Family.LANGUAGE,
+        parameters=12_853_954_560,
+        strategy=Strategy.FSDP,
+        precision=Precision.BF16,
+        layers=40,
+        hidden=5120,
+        sequence_tokens=2048,
+        timings=(
+            *timed("A100", Precision.BF16, {2: 1.811, 4: 4.91}),
+            *timed("H100", Precision.BF16, {2: 0.8548}),
+        ),
+        source="mosaicml/llm-foundry benchmarking README (smallest runs, communication included)",
+        is_built_in=True,
+    ),
+    ModelProfile(
+        name="mpt-30b",
+        family=Family.LANGUAGE,
+        parameters=29_975_214_080,
+        strategy=Strategy.FSDP,
+        precision=Precision.BF16,
+        layers=48,
+        hidden=7168,
+        sequence_tokens=2048,
+        timings=(
+            *timed("A100", Precision.BF16, {3: 6.706}),
+            *timed("H100", Precision.BF16, {3: 3.068}),
+        ),
+        source="mosaicml/llm-foundry benchmarking README (smallest runs, communication included)",
+        is_built_in=True,
+    ),
+    ModelProfile(
+        name="llama3.1-8b",
+        family=Family.LANGUAGE,
+        parameters=8_030_261_248,
+        strategy=Strategy.FSDP,
+        precision=Precision.BF16,
+        layers=32,
+        hidden=4096,
+        sequence_tokens=8192,
+        timings=(
+            *timed("B200", Precision.FP8, {2: 0.535}),
+            *timed("GB200", Precision.FP8, {2: 0.52}),
+            *timed("GB300", Precision.FP8, {2: 0.4363}),
+            *timed("H100", Precision.BF16, {2: 2.457}),
+            *timed("H100", Precision.FP8, {2: 1.92}),
+            *timed("H200", Precision.FP8, {2: 1.498}),
+        ),
+        source=(
+            "pytorch/torchtitan benchmarks; "
+            "NVIDIA-NeMo/Megatron-Bridge performance summary, tokens/s/GPU of the whole run"
+        ),
+        is_built_in=True,
+    ),
+    ModelProfile(
+        name="llama3.1-70b",
+        family=Family.LANGUAGE,
+        parameters=70_553_706_496,
+        strategy=Strategy.FSDP,
+        precision=Precision.BF16,
+        layers=80,
+        hidden=8192,
+        sequence_tokens=8192,
+        timings=(
+            *timed("GB200", Precision.FP8, {1: 1.9}),
+            *timed("GB300", Precision.FP8, {1: 1.812}),
+            *timed("H100", Precision.FP8, {1: 5.114}),
+        ),
+        source="NVIDIA-NeMo/Megatron-Bridge performance summary, tokens/s/GPU of the whole run",
+        is_built_in=True,
+    ),
+    ModelProfile(
+        name="llama3.1-405b",
+        family=Family.LANGUAGE,
+        parameters=405_853_388_800,
+        strategy=Strategy.FSDP,
+        precision=Precision.BF16,
+        layers=126,
+        hidden=16384,
+        sequence_tokens=8192,
+        timings=(
+            *timed("B200", Precision.FP8, {1: 12.39}),
+            *timed("GB200", Precision.FP8, {1: 10.08}),
+            *timed("GB300", Precision.FP8, {1: 8.2}),
+            *timed("H100", Precision.FP8, {1: 28.05}),
+        ),
+        source="NVIDIA-NeMo/Megatron-Bridge performance summary, tokens/s/GPU of the whole run",
+        is_built_in=True,
+    ),
+    ModelProfile(
+        name="qwen3-30b-a3b",
+        family=Family.LANGUAGE,
+        parameters=30_532_122_624,
+        strategy=Strategy.FSDP,
+        precision=Precision.BF16,
+        layers=48,
+        hidden=2048,
+        sequence_tokens=4096,
+        experts_per_token=8,
+        timings=(
+            *timed("B200", Precision.FP8, {1: 0.4405}),
+            *timed("GB200", Precision.FP8, {1: 0.1723}),
+            *timed("GB300", Precision.FP8, {1: 0.1416}),
+            *timed("H100", Precision.FP8, {1: 0.7765}),
+        ),
+        source=(
+            "NVIDIA-NeMo/Megatron-Bridge performance summary, tokens/s/GPU of the whole run; "
+            "parameters: model card"
+        ),
+        is_built_in=True,
+    ),
+    ModelProfile(
+        name="qwen3-235b-a22b",
+        family=Family.LANGUAGE,
+        parameters=235_093_634_560,
+        strategy=Strategy.FSDP,
+        precision=Precision.BF16,
+        layers=94,
+        hidden=4096,
+        sequence_tokens=4096,
+        experts_per_token=8,
+        timings=(
+            *timed("B200", Precision.FP8, {1: 1.253}),
+            *timed("GB200", Precision.BF16, {1: 0.8332}),
+            *timed("GB300", Precision.BF16, {1: 0.6681}),
+            *timed("H100", Precision.FP8, {1: 2.601}),
+        ),
+        source=(
+            "NVIDIA-NeMo/Megatron-Bridge performance summary, tokens/s/GPU of the whole run; "
+            "parameters: model card"
+        ),
+        is_built_in=True,
+    ),
+    ModelProfile(
+        name="deepseek-v3",
+        family=Family.LANGUAGE,
+        parameters=671_026_419_200,
+        strategy=Strategy.FSDP,
+        precision=Precision.BF16,
+        layers=61,
+        hidden=7168,
+        sequence_tokens=4096,
+        experts_per_token=8,
+        timings=(
+            *timed("B200", Precision.FP8, {1: 1.915}),
+            *timed("GB200", Precision.BF16, {1: 1.305}),
+            *timed("GB200", Precision.FP8, {1: 1.019}),
+            *timed("GB300", Precision.BF16, {1: 1.064}),
+            *timed("GB300", Precision.FP8, {1: 0.9401}),
+        ),
+        source=(
+            "NVIDIA-NeMo/Megatron-Bridge performance summary, tokens/s/GPU of the whole run; "
+            "parameters: model card"
+        ),
+        is_built_in=True,
+    ),
+    ModelProfile(
+        name="gpt-oss-120b",
+        family=Family.LANGUAGE,
+        parameters=116_829_156_672,
+        strategy=Strategy.FSDP,
+        precision=Precision.BF16,
+        layers=36,
+        hidden=2880,
+        sequence_tokens=4096,
+        experts_per_token=4,
+        timings=(
+            *timed("B200", Precision.BF16, {1: 0.4987}),
+            *timed("H100", Precision.BF16, {1: 0.7275}),
+        ),
+        source=(
+            "NVIDIA-NeMo/Megatron-Bridge performance summary, tokens/s/GPU of the whole run; "
+            "parameters: model card"
+        ),
+        is_built_in=True,
+    ),
+)
