@@ -10,10 +10,21 @@ All rates are of one direction.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from math import inf
 
 from scheduler.domain.ids import GpuModel, LevelName
 from scheduler.domain.topology import NODE_LEVEL
+
+
+class RankOrder(StrEnum):
+    """How ranks are numbered over racks, which decides how often a ring enters each."""
+
+    SORTED = "sorted"
+    """Rack by rack: a ring enters each once. What the scheduler gives."""
+    RANDOM = "random"
+    ALTERNATING = "alternating"
+    """Every neighbour is in another rack: the worst order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,8 +153,7 @@ class Fabric:
     nodes_by_gpu_model: Mapping[GpuModel, NodeLinks] = field(default_factory=dict)
     levels: tuple[FabricLevel, ...] = ()
     """Levels above `node`, closest first; the last holds the whole cluster."""
-    is_rack_sorted: bool = True
-    """Whether ranks are numbered rack by rack, so that a ring enters each rack once."""
+    rank_order: RankOrder = RankOrder.SORTED
     compute_variation: float = 0.0
     """Standard deviation of a rank's compute time divided by its mean (barrier jitter)."""
     busy_kernels_factor: float = 1.0

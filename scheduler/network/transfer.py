@@ -11,7 +11,7 @@ from typing import NamedTuple
 from scheduler.domain.communication import Collective
 from scheduler.network.collectives import bus_factor
 from scheduler.network.ecmp import hashed_seconds_per_byte
-from scheduler.network.fabric import Fabric, InsideLinks, NetworkLinks, NodeLinks
+from scheduler.network.fabric import Fabric, InsideLinks, NetworkLinks, NodeLinks, RankOrder
 from scheduler.network.groups import Group, Part
 
 ALONE: tuple[float, ...] = ()
@@ -154,7 +154,7 @@ def _ring_way_out(level: int, part: Part, group: Group, fabric: Fabric, node: No
         return way_out / entries
     channels = max(1, round(node.usable_nics(part.job_ranks)))
     return channels / hashed_seconds_per_byte(
-        flows=round(channels * entries),
+        flows=max(channels, round(channels * entries)),
         links=links,
         draws=group.domains_by_level[level],
         flow_bytes_per_s=node.nic_bytes_per_s,
@@ -172,11 +172,20 @@ def _way_out(level: int, part: Part, fabric: Fabric, node: NodeLinks) -> float:
 
 def _entries(level: int, part: Part, group: Group, fabric: Fabric) -> float:
     """How often a ring enters a domain: once, unless ranks are not numbered rack by rack."""
-    if level == 0 or fabric.is_rack_sorted:
+    if level == 0 or fabric.rank_order is RankOrder.SORTED:
         return 1.0
     nodes = group.nodes
     inside = max(1.0, nodes * part.ranks / group.ranks)
-    if nodes <= 1 or inside >= nodes:
+    if inside >= nodes:
+        return 1.0
+    if fabric.rank_order is RankOrder.ALTERNATING:
+        return max(1.0, min(inside, nodes - inside))
+    return random_ring_entries(inside, nodes)
+
+
+def random_ring_entries(inside: float, nodes: int) -> float:
+    """Expected times that a ring in random order enters a rack with so many of its k nodes."""
+    if nodes <= 1:
         return 1.0
     return max(1.0, inside * (nodes - inside) / (nodes - 1))
 
