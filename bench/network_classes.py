@@ -256,7 +256,7 @@ def _fit_network(
         start,
         line_s=_line_s,
         has_two_node_gain=has_gain,
-        has_rank_hops=all("mCCS" in row.system for row in rows),
+        has_ring_hops=all("mCCS" in row.system for row in rows),
         keeps_latency=not has_small,
     )
 

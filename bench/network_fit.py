@@ -157,7 +157,7 @@ def fit_network(
     *,
     line_s: Callable[[CollectiveRow], float],
     has_two_node_gain: bool,
-    has_rank_hops: bool,
+    has_ring_hops: bool,
     keeps_latency: bool,
 ) -> NetworkLinks:
     """Constants of a network class from rows over several nodes.
@@ -179,7 +179,7 @@ def fit_network(
         else:
             times.append(row.time_s - start.hop_s * doublings)
             roots = [0.0, root * doublings] if grows else [root, 0.0]
-            steps = 2.0 * (row.ranks - 1) if has_rank_hops else 0.0
+            steps = 2.0 * (row.nodes - 1) if has_ring_hops else 0.0
             features.append([1.0, *roots, steps, *lines])
     *latencies, per_line, per_line_two = nonnegative_fit(
         features, times, importance=importance_of(rows)
@@ -189,9 +189,9 @@ def fit_network(
     if per_line_two:
         found = replace(found, two_node_factor=1 / per_line_two / efficiency)
     if latencies:
-        base_s, root_s, root_hop_s, rank_hop_s = latencies
+        base_s, root_s, root_hop_s, ring_hop_s = latencies
         found = replace(
-            found, base_s=base_s, root_s=root_s, root_hop_s=root_hop_s, rank_hop_s=rank_hop_s
+            found, base_s=base_s, root_s=root_s, root_hop_s=root_hop_s, ring_hop_s=ring_hop_s
         )
     return found
 

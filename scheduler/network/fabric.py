@@ -77,8 +77,8 @@ class NetworkLinks:
     root_bytes_max: float = inf
     root_nic_bytes_per_s: float = 0.0
     """NIC rate per node the roots were fitted at; 0: they do not depend on it."""
-    rank_hop_s: float = 0.0
-    """Latency added by each step of a ring through all ranks, where hosts copy (no RDMA)."""
+    ring_hop_s: float = 0.0
+    """Latency of each step of a ring from node to node, where hosts copy (no RDMA)."""
     overlap: float = 0.5
     """Share of backward behind which communication hides, unless the job says otherwise."""
 

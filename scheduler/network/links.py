@@ -21,6 +21,12 @@ INSIDE: Mapping[str, InsideLinks] = {
         base_s=40e-6,
         root_s=25.6e-9,
     ),
+    # Half the links of V100 at 20 against 25 GB/s.
+    "nvlink1": InsideLinks(
+        ring_bytes_per_s=gigabytes_per_s(60),
+        base_s=40e-6,
+        root_s=37e-9,
+    ),
     "nvlink4": InsideLinks(
         ring_bytes_per_s=gigabytes_per_s(376.9),
         switch_bytes_per_s=gigabytes_per_s(324.5),
@@ -118,7 +124,7 @@ NETWORK: Mapping[str, NetworkLinks] = {
     ),
     "tcp": NetworkLinks(efficiency=0.8, base_s=200e-6, overlap=0.5),
     "tcp-cloud": NetworkLinks(
-        efficiency=0.105, two_node_factor=0.62, base_s=100e-6, rank_hop_s=100e-6, overlap=0.72
+        efficiency=0.105, two_node_factor=0.62, base_s=100e-6, ring_hop_s=100e-6, overlap=0.72
     ),
-    "tcp-lab": NetworkLinks(efficiency=0.55, rank_hop_s=400e-6, overlap=0.33),
+    "tcp-lab": NetworkLinks(efficiency=0.55, ring_hop_s=400e-6, overlap=0.33),
 }

@@ -174,6 +174,13 @@ PRESETS: Mapping[str, Fabric] = {
             levels=_levels(16, 8, 1.0),
         ),
         _fabric(
+            "p100-nvlink",
+            "DGX-1 with P100: NVLink of half the links of V100",
+            node=_node("nvlink1", nics=4, gigabits=100),
+            network="infiniband",
+            levels=_levels(16, 8, 1.0),
+        ),
+        _fabric(
             "k80-tcp",
             f"p2.8xlarge, 10 Gb/s TCP; two chips share one board's power and slot; {_STEPS}",
             node=_node("pcie-k80", nics=1, gigabits=10, packing_factor=1.1),

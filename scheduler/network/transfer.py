@@ -66,7 +66,7 @@ def collective_cost(
         return Cost(_inside_latency_s(collective, size, ranks, node.inside), wire_s)
     network = fabric.network
     fill_s = network_root_s(network, group.nodes, node) * sqrt(min(size, network.root_bytes_max))
-    return Cost(_latency_s(collective, group, fabric) + fill_s, wire_s)
+    return Cost(_latency_s(collective, group, fabric, node) + fill_s, wire_s)
 
 
 def bus_rate(
@@ -131,17 +131,21 @@ def _inside_rate(collective: Collective, ranks: int, links: InsideLinks) -> floa
             return links.ring_bytes_per_s
 
 
-def _latency_s(collective: Collective, group: Group, fabric: Fabric) -> float:
+def _latency_s(collective: Collective, group: Group, fabric: Fabric, node: NodeLinks) -> float:
     network = fabric.network
     nodes = TWO_NODES if collective is Collective.SEND_RECEIVE else group.nodes
-    crossings = sum(
+    # A ring through all ranks steps from node to node only once per node.
+    steps = _steps(collective, group.ranks)
+    between = _steps(collective, group.nodes)
+    crossings_s = sum(
         fabric.levels[level - 1].hop_s for level in range(1, min(group.tier, len(fabric.levels)))
     )
     return (
         network.base_s
         + network.hop_s * log2(nodes)
-        + network.rank_hop_s * _steps(collective, group.ranks)
-        + crossings
+        + network.ring_hop_s * between
+        + node.inside.hop_s * (steps - between)
+        + crossings_s
     )
 
 

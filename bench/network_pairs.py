@@ -1,0 +1,188 @@
+"""Pairs of placements of one job whose step times were measured."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bench.network_rows import Unused, read_csv
+from bench.network_steps import (
+    ComputeTimes,
+    StepRow,
+    TimesKey,
+    base_name,
+    gpu_key,
+    placement,
+    source_of,
+)
+from scheduler.network.model_timing import gpu_family
+from scheduler.network.priors import prior_for
+
+GAP_MIN = 0.10
+"""Pairs closer than this are not ranked."""
+
+_MEGABYTES = re.compile(r"all_reduce (\d+)MB")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """One of the two placements."""
+
+    ranks_by_node: tuple[int, ...]
+    variant: str = ""
+    """What differs besides the counts: `nvlink`, `pcie`, `alternating` ring order; else empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """The same job at two placements."""
+
+    job: StepRow
+    """The job; its own placement and step time are those of `one`."""
+    one: Site
+    other: Site
+    slowdown: float
+    """Measured step time of the other divided by that of the one."""
+
+    @property
+    def group(self) -> tuple[str, str, str, Site, Site]:
+        """Pairs that repeat each other with other batches."""
+        return self.job.model, self.job.gpu, self.job.network, self.one, self.other
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether the measured times are far enough apart to be ranked."""
+        return max(self.slowdown, 1 / self.slowdown) > 1 + GAP_MIN
+
+
+def placement_pairs(path: Path, times: ComputeTimes) -> tuple[list[Pair], list[Unused]]:
+    """The trusted pairs, and the rest with the reason."""
+    used: list[Pair] = []
+    unused: list[Unused] = []
+    for raw in read_csv(path):
+        pair = _pair(raw, times)
+        if isinstance(pair, Unused):
+            unused.append(pair)
+        else:
+            used.append(pair)
+    return used, unused
+
+
+def agreeing(pairs: Iterable[Pair]) -> list[Pair]:
+    """Pairs with a gap whose repeats with other batches all point the same way."""
+    groups: dict[object, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        groups[pair.group].append(pair)
+    return [
+        pair
+        for group in groups.values()
+        if len({pair.slowdown > 1 for pair in group}) == 1
+        for pair in group
+        if pair.has_gap
+    ]
+
+
+def _pair(raw: Mapping[str, str], times: ComputeTimes) -> Pair | Unused:
+    name = f"{raw['model']} on {raw['gpu_type']}"
+    if not raw["confidence"].startswith("ok"):
+        return Unused(system=name, reason=raw["confidence"])
+    sites = _sites(raw)
+    if sites is None:
+        return Unused(system=name, reason="not two placements of one job")
+    one, other = sites
+    return Pair(
+        job=_job(raw, one, times), one=one, other=other, slowdown=float(raw["slowdown_B_over_A"])
+    )
+
+
+def _sites(raw: Mapping[str, str]) -> tuple[Site, Site] | None:
+    if not raw["gpus"]:
+        return None
+    one, other = raw["placement_A"], raw["placement_B"]
+    gpus = int(raw["gpus"])
+    together = Site(ranks_by_node=(gpus,))
+    hosts = _even(gpus, 4)
+    sites = None
+    if re.fullmatch(r"[\d+]+", one) and re.fullmatch(r"[\d+]+", other):
+        sites = Site(ranks_by_node=placement(one)), Site(ranks_by_node=placement(other))
+    elif other.startswith("unconsolidated"):
+        sites = together, Site(ranks_by_node=(1,) * gpus)
+    elif other.endswith("nodes") and one == "1 node":
+        sites = together, Site(ranks_by_node=_even(gpus, int(other.split()[0])))
+    elif "NVLink" in one and "PCIe" in other:
+        sites = replace(together, variant="nvlink"), replace(together, variant="pcie")
+    elif "rack-aware" in one and "unaware" in other:
+        sites = Site(ranks_by_node=hosts), Site(ranks_by_node=hosts, variant="alternating")
+    return sites
+
+
+def _even(gpus: int, nodes: int) -> tuple[int, ...]:
+    share, rest = divmod(gpus, nodes)
+    return (share + 1,) * rest + (share,) * (nodes - rest)
+
+
+def _job(raw: Mapping[str, str], one: Site, times: ComputeTimes) -> StepRow:
+    """The job in numbers; where nothing is known of its model, a prior of its size class."""
+    source = source_of(raw["source"])
+    gpu = gpu_family(raw["gpu_type"])
+    gpus = sum(one.ranks_by_node)
+    prior = prior_for(gpus, gpu)
+    batch = float(raw["local_batch"]) if raw["local_batch"].isdecimal() else 0.0
+    alone = _MEGABYTES.search(raw["model"])
+    if alone:
+        gradient_bytes, compute_s = float(alone.group(1)) * (1 << 20), 0.0
+    else:
+        parameters = times.parameters(raw["model"], source)
+        gradient_bytes = parameters * 4 if parameters else prior.gradient_bytes
+        compute_s = _compute_s(raw, batch, source, times) or prior.compute_s
+    return StepRow(
+        model=base_name(raw["model"]),
+        gpu=gpu,
+        network=raw["network"],
+        inside="PCIe" if "PCIe" in raw["gpu_type"] else "",
+        ranks_by_node=one.ranks_by_node,
+        batch=batch,
+        gradient_bytes=gradient_bytes,
+        compute_s=compute_s,
+        accumulation_steps=1,
+        step_s=float(raw["value_A"]) if raw["metric"] == "step_s" else 0.0,
+        source=source,
+    )
+
+
+def _compute_s(
+    raw: Mapping[str, str], batch: float, source: str, times: ComputeTimes
+) -> float | None:
+    stated = re.search(r"single-GPU ([\d.]+) it/s", raw["notes"])
+    if stated:
+        return 1 / float(stated.group(1))
+    key = TimesKey(model=base_name(raw["model"]), gpu=gpu_key(raw["gpu_type"]), source=source)
+    return times.compute_s(key, batch) if batch else None
+
+
+def measured_steps(pairs: Sequence[Pair]) -> list[StepRow]:
+    """The step times behind pairs, each placement once: more batches than the profiles have."""
+    found: dict[tuple[str, str, tuple[int, ...], float], StepRow] = {}
+    for pair in pairs:
+        if not pair.job.step_s:
+            continue
+        for site, step_s in (
+            (pair.one, pair.job.step_s),
+            (pair.other, pair.job.step_s * pair.slowdown),
+        ):
+            row = StepRow(
+                model=pair.job.model,
+                gpu=pair.job.gpu,
+                network=pair.job.network,
+                inside=pair.job.inside,
+                ranks_by_node=site.ranks_by_node,
+                batch=pair.job.batch,
+                gradient_bytes=pair.job.gradient_bytes,
+                compute_s=pair.job.compute_s,
+                accumulation_steps=1,
+                step_s=step_s,
+                source=pair.job.source,
+            )
+            found.setdefault((row.model, row.gpu, row.ranks_by_node, row.batch), row)
+    return list(found.values())
