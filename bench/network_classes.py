@@ -154,7 +154,9 @@ def fabric_of(row: CollectiveRow, constants: Constants) -> Fabric:
     name = network_class(row)
     network = constants.network[name]
     if "SHARP" in row.algorithm and row.nodes > 1:
-        network = replace(network, switch_factor=constants.network["sharp"].switch_factor)
+        network = replace(
+            network, switch_factor=constants.network["infiniband-sharp"].switch_factor
+        )
     nics = row.gpus_per_node
     node = NodeLinks(
         gpus=row.gpus_per_node,
@@ -162,7 +164,9 @@ def fabric_of(row: CollectiveRow, constants: Constants) -> Fabric:
         nics=nics,
         nic_bytes_per_s=row.nics_bytes_per_s / nics,
     )
-    levels = (FabricLevel(name=LevelName("cluster"), nodes=max(1, row.nodes)),)
+    levels: tuple[FabricLevel, ...] = (
+        FabricLevel(name=LevelName("cluster"), nodes=max(1, row.nodes)),
+    )
     if "mCCS" in row.system:
         # Two racks of two hosts, two spines, 50 Gb/s between switches.
         hosts = row.nodes // 2
@@ -225,7 +229,7 @@ def fit_all(rows: Sequence[CollectiveRow]) -> Constants:
         if members:
             start_network = _fit_network(members, start_network, has_gain=name in _GAIN)
         network[name] = replace(start_network, overlap=NETWORK[name].overlap)
-    network["sharp"] = _fit_sharp(rows, network["infiniband"])
+    network["infiniband-sharp"] = _fit_sharp(rows, network["infiniband"])
     return Constants(inside=inside, network=network)
 
 
@@ -263,9 +267,7 @@ def _fit_network(
 
 def _line_s(row: CollectiveRow) -> float:
     """Seconds of the row's bytes at line rate, through NICs, uplinks and hashed paths."""
-    perfect = Constants(
-        inside=INSIDE, network=dict.fromkeys([*NETWORK, "sharp"], NetworkLinks(efficiency=1.0))
-    )
+    perfect = Constants(inside=INSIDE, network=dict.fromkeys(NETWORK, NetworkLinks(efficiency=1.0)))
     fabric = fabric_of(row, perfect)
     rate = bus_rate(row.collective, group_of(row, fabric), fabric, fabric.default_node)
     return row.wire / rate

@@ -25,29 +25,35 @@ def nonnegative_fit(
     times: Sequence[float],
     *,
     importance: Sequence[float] = (),
+    certain_s: Sequence[float] = (),
     rounds: int = 60,
 ) -> list[float]:
-    """Non-negative coefficients of least absolute relative error (reweighted least squares)."""
+    """Non-negative coefficients of least absolute relative error (reweighted least squares).
+
+    `certain_s` is a part of each time that is known beforehand; errors are relative to the whole.
+    """
     width = len(features[0])
     active = list(range(width))
     importance = importance or [1.0] * len(times)
+    certain_s = certain_s or [0.0] * len(times)
+    rests = [t - known for t, known in zip(times, certain_s, strict=True)]
     weights = [i / t**2 for i, t in zip(importance, times, strict=True)]
     found = [0.0] * width
     for _ in range(rounds):
-        solved = _weighted_solution(features, times, weights, active)
+        solved = _weighted_solution(features, rests, weights, active)
         while min(solved) < 0 and len(active) > 1:
             scale = [
                 value * sum(row[column] for row in features)
                 for value, column in zip(solved, active, strict=True)
             ]
             active.pop(scale.index(min(scale)))
-            solved = _weighted_solution(features, times, weights, active)
+            solved = _weighted_solution(features, rests, weights, active)
         found = [0.0] * width
         for value, column in zip(solved, active, strict=True):
             found[column] = max(0.0, value)
         errors = [
-            abs(sum(a * b for a, b in zip(row, found, strict=True)) / t - 1)
-            for row, t in zip(features, times, strict=True)
+            abs(sum(a * b for a, b in zip(row, found, strict=True)) - rest) / t
+            for row, rest, t in zip(features, rests, times, strict=True)
         ]
         weights = [
             i / t**2 / max(e, ERROR_MIN) for i, t, e in zip(importance, times, errors, strict=True)
@@ -166,25 +172,31 @@ def fit_network(
     """
     grows = len({row.nodes for row in rows}) > 1
     features = []
-    times = []
+    certain_s = []
     for row in rows:
         root, doublings = _root(row, start), log2(row.nodes)
         is_two = has_two_node_gain and row.nodes == TWO_NODES
         line = line_s(row)
+        known_s = start.hop_s * doublings
+        # Nothing beats the line rate, except over two nodes where a tree is known to.
+        known_s += 0.0 if is_two else line
         lines = [0.0 if is_two else line, line if is_two else 0.0]
         if keeps_latency:
-            rooted_s = (start.root_s + start.root_hop_s * doublings) * root
-            times.append(row.time_s - start.base_s - start.hop_s * doublings - rooted_s)
+            known_s += start.base_s + (start.root_s + start.root_hop_s * doublings) * root
             features.append(lines)
         else:
-            times.append(row.time_s - start.hop_s * doublings)
             roots = [0.0, root * doublings] if grows else [root, 0.0]
             steps = 2.0 * (row.nodes - 1) if has_ring_hops else 0.0
             features.append([1.0, *roots, steps, *lines])
-    *latencies, per_line, per_line_two = nonnegative_fit(
-        features, times, importance=importance_of(rows)
+        certain_s.append(known_s)
+    *latencies, loss, per_line_two = nonnegative_fit(
+        features,
+        [row.time_s for row in rows],
+        importance=importance_of(rows),
+        certain_s=certain_s,
     )
-    efficiency = 1 / per_line if per_line else start.efficiency
+    has_wide = any(features[i][-2] for i in range(len(rows)))
+    efficiency = 1 / (1 + loss) if has_wide else start.efficiency
     found = replace(start, efficiency=efficiency)
     if per_line_two:
         found = replace(found, two_node_factor=1 / per_line_two / efficiency)

@@ -130,12 +130,13 @@ def _job(raw: Mapping[str, str], one: Site, times: ComputeTimes) -> StepRow:
     prior = prior_for(gpus, gpu)
     batch = float(raw["local_batch"]) if raw["local_batch"].isdecimal() else 0.0
     alone = _MEGABYTES.search(raw["model"])
+    compute_s = None
     if alone:
         gradient_bytes, compute_s = float(alone.group(1)) * (1 << 20), 0.0
     else:
         parameters = times.parameters(raw["model"], source)
         gradient_bytes = parameters * 4 if parameters else prior.gradient_bytes
-        compute_s = _compute_s(raw, batch, source, times) or prior.compute_s
+        compute_s = _compute_s(raw, batch, source, times)
     return StepRow(
         model=base_name(raw["model"]),
         gpu=gpu,
@@ -144,7 +145,8 @@ def _job(raw: Mapping[str, str], one: Site, times: ComputeTimes) -> StepRow:
         ranks_by_node=one.ranks_by_node,
         batch=batch,
         gradient_bytes=gradient_bytes,
-        compute_s=compute_s,
+        compute_s=prior.compute_s if compute_s is None else compute_s,
+        has_own_time=bool(compute_s),
         accumulation_steps=1,
         step_s=float(raw["value_A"]) if raw["metric"] == "step_s" else 0.0,
         source=source,
@@ -165,7 +167,7 @@ def measured_steps(pairs: Sequence[Pair]) -> list[StepRow]:
     """The step times behind pairs, each placement once: more batches than the profiles have."""
     found: dict[tuple[str, str, tuple[int, ...], float], StepRow] = {}
     for pair in pairs:
-        if not pair.job.step_s:
+        if not pair.job.step_s or not pair.job.has_own_time:
             continue
         for site, step_s in (
             (pair.one, pair.job.step_s),

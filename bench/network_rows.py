@@ -53,6 +53,11 @@ class CollectiveRow:
         return self.nodes * self.gpus_per_node
 
     @property
+    def family(self) -> str:
+        """The system; the points of one chart are one system, however many sizes it has."""
+        return f"{self.gpu} chart" if self.kind.startswith("chart") else self.system
+
+    @property
     def wire(self) -> float:
         """Bytes on the wire of a ring."""
         return bus_factor(self.collective, self.ranks) * self.size

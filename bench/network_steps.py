@@ -16,14 +16,13 @@ HALF_PRECISIONS = frozenset({"amp", "amp_bf16", "bf16", "fp16"})
 
 _ALIASES = {
     "lm": "lstm-lm",
-    "lstm lm": "lstm-lm",
+    "lstmlm": "lstm-lm",
     "transformer": "transformer-multi30k",
-    "transformer d512x6": "transformer-multi30k",
-    "resnet-18": "resnet18-cifar",
+    "transformerd512x6": "transformer-multi30k",
+    "resnet18": "resnet18-cifar",
     "gpt2": "gpt2-small",
-    "vgg16": "vgg16",
-    "resnet101": "resnet101",
 }
+"""What the sources call some of the built-in models."""
 
 _TIMED_IN_GANGS = frozenset(model.name for model in LARGE_MODELS)
 """Built-in models that were only timed on many GPUs: they can not test a step of many GPUs."""
@@ -45,17 +44,18 @@ class StepRow:
     accumulation_steps: int
     step_s: float
     source: str
+    has_own_time: bool = True
+    """False where the compute time is a prior, because nothing is known of the model."""
 
     @property
     def cluster(self) -> str:
         """For people: which machines."""
-        network = self.network if len(self.ranks_by_node) > 1 else "one node"
-        return f"{self.source.split('/')[0]} {self.gpu} {network}".strip()
+        return f"{self.source.split('/')[0]} {self.gpu}"
 
 
 def base_name(model: str) -> str:
-    """A model's name without what stands in brackets."""
-    return re.sub(r"\s*\(.*?\)", "", model).strip().lower()
+    """A model's name without what stands in brackets, case and separators."""
+    return re.sub(r"[^a-z0-9.]", "", re.sub(r"\(.*?\)", "", model).lower())
 
 
 def source_of(text: str) -> str:
@@ -88,6 +88,7 @@ class ComputeTimes:
         model, source = base_name(raw["model"]), source_of(raw["source"])
         if raw["param_count"]:
             self._parameters.setdefault((model, source), float(raw["param_count"]))
+            self._parameters.setdefault((model, ""), float(raw["param_count"]))
         step_s = raw["micro_step_time_s"] or raw["iter_time_s"]
         if raw["gpus"] != "1" or not raw["local_batch"] or not step_s:
             return
@@ -100,7 +101,7 @@ class ComputeTimes:
     def parameters(self, model: str, source: str) -> float | None:
         """Parameters of a model as a file or the built-in table has them."""
         name = base_name(model)
-        known = self._parameters.get((name, source))
+        known = self._parameters.get((name, source)) or self._parameters.get((name, ""))
         if known is None:
             built_in = find_model(_ALIASES.get(name, name), BUILT_IN)
             known = float(built_in.parameters) if built_in else None

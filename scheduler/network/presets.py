@@ -61,14 +61,14 @@ PRESETS: Mapping[str, Fabric] = {
         _fabric(
             "v100-edr",
             f"DGX-1, 4 x EDR; {_SOURCES}",
-            node=_node("nvlink2", nics=4, gigabits=100, packing_factor=1.05),
+            node=_node("nvlink2", nics=4, gigabits=100, packing_factor=1.087),
             network="infiniband",
             levels=_levels(16, 8, 1.0),
         ),
         _fabric(
             "a100-hdr",
             f"DGX A100, 8 x HDR; {_SOURCES}",
-            node=_node("nvlink3", gigabits=200),
+            node=_node("nvlink3", gigabits=200, packing_factor=1.019),
             network="infiniband",
             levels=_levels(8, 16, 1.0),
         ),
@@ -169,7 +169,7 @@ PRESETS: Mapping[str, Fabric] = {
         _fabric(
             "p100-tcp",
             f"8 x P100 on PCIe, 10 Gb/s TCP in a cloud; {_STEPS}",
-            node=_node("pcie-p100", nics=1, gigabits=10),
+            node=_node("pcie-p100", nics=1, gigabits=10, packing_factor=1.1),
             network="tcp",
             levels=_levels(16, 8, 1.0),
         ),
@@ -183,7 +183,7 @@ PRESETS: Mapping[str, Fabric] = {
         _fabric(
             "k80-tcp",
             f"p2.8xlarge, 10 Gb/s TCP; two chips share one board's power and slot; {_STEPS}",
-            node=_node("pcie-k80", nics=1, gigabits=10, packing_factor=1.1),
+            node=_node("pcie-k80", nics=1, gigabits=10, packing_factor=1.18),
             network="tcp",
             levels=_levels(16, 8, 1.0),
         ),

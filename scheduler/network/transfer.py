@@ -143,7 +143,8 @@ def _latency_s(collective: Collective, group: Group, fabric: Fabric, node: NodeL
     return (
         network.base_s
         + network.hop_s * log2(nodes)
-        + network.ring_hop_s * between
+        # A step that leaves the node passes through the same hosts as one inside it.
+        + max(network.ring_hop_s, node.inside.hop_s) * between
         + node.inside.hop_s * (steps - between)
         + crossings_s
     )

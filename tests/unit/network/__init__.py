@@ -1,0 +1,1 @@
+"""The network model against step-by-step simulations."""
