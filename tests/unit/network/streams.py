@@ -142,6 +142,7 @@ def play_servers(
                     phase[worker], left[worker] = "pull", size
                 else:
                     phase[worker], left[worker] = "compute", compute_s
-                    updates += 1
+                    # What happens while the queues build up does not count.
+                    updates += now > horizon / 2
         now += step
-    return workers * now / max(1, updates)
+    return workers * (horizon / 2) / max(1, updates)

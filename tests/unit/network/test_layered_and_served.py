@@ -113,7 +113,9 @@ def test_asynchronous_workers_step_as_often_as_servers_let_them(workers: int, se
     rates = {"worker_bytes_per_s": 4.0, "server_bytes_per_s": 4.0}
     period = asynchronous_period_s(1.0, compute_s=1.0, **numbers, **rates)
     played = play_servers(workers, servers, 1.0, compute_s=1.0, rate=4.0, server_rate=4.0)
-    assert period == pytest.approx(played, rel=0.05)
+    # Now and then one direction idles while the other is crowded.
+    assert period <= played * 1.001
+    assert period == pytest.approx(played, rel=0.07)
     assert update_rate_per_s(1.0, compute_s=1.0, **numbers, **rates) == pytest.approx(
         workers / period
     )
