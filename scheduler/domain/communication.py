@@ -110,6 +110,11 @@ class ParallelAxes:
         return 1 if axis is Axis.DATA else int(getattr(self, axis.value))
 
     @property
+    def product(self) -> int:
+        """Ranks of one cell of the data axis."""
+        return self.tensor * self.sequence * self.context * self.expert * self.shard * self.pipeline
+
+    @property
     def ordered(self) -> tuple[Axis, ...]:
         """All axes, innermost first."""
         return self.order + tuple(a for a in AXES_INNERMOST_FIRST if a not in self.order)

@@ -158,6 +158,12 @@ class Fabric:
     """Standard deviation of a rank's compute time divided by its mean (barrier jitter)."""
     busy_kernels_factor: float = 1.0
     """Slow-down of kernels while collectives run (mu)."""
+    nvlink_tier: int = field(init=False, default=0)
+    """The widest level whose domains are one NVLink domain; 0 is the node."""
+
+    def __post_init__(self) -> None:
+        tiers = (tier for tier, level in enumerate(self.levels, start=1) if level.is_nvlink)
+        object.__setattr__(self, "nvlink_tier", max(tiers, default=0))
 
     def node(self, gpu_model: GpuModel) -> NodeLinks:
         """The node type of a GPU model."""
@@ -185,9 +191,3 @@ class Fabric:
             return inf
         level = self.levels[tier - 1]
         return level.nodes * node.nics_bytes_per_s / level.oversubscription
-
-    def nvlink_tier(self) -> int:
-        """The widest level whose domains are one NVLink domain; 0 is the node."""
-        return max(
-            (tier for tier, level in enumerate(self.levels, start=1) if level.is_nvlink), default=0
-        )

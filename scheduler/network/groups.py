@@ -6,7 +6,7 @@ Ranks are numbered in topology order, and axes innermost first, so a group is a 
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -57,32 +57,75 @@ def whole_gang(shape: Shape) -> Group:
     )
 
 
+@lru_cache(maxsize=4096)
 def groups_of(
-    shape: Shape, sizes: Mapping[Axis, int], order: Sequence[Axis], axes: frozenset[Axis]
+    shape: Shape, dimensions: tuple[tuple[Axis, int], ...], axes: frozenset[Axis]
 ) -> tuple[Group, ...]:
     """The distinct kinds of groups whose ranks differ in `axes` only.
 
-    `sizes` counts the ranks along every axis; their product is at most the gang's ranks (what is
-    over joins no group). `order` names all axes, innermost first.
+    `dimensions` counts the ranks along every axis, innermost first; their product is at most the
+    gang's ranks (what is over joins no group).
     """
-    strides: dict[Axis, int] = {}
+    inside: list[_Stride] = []
+    outside: list[_Stride] = []
     stride = 1
-    for axis in order:
-        strides[axis] = stride
-        stride *= sizes[axis]
-    if prod(sizes[axis] for axis in axes) == stride == shape.ranks:
+    for axis, size in dimensions:
+        if size > 1:
+            (inside if axis in axes else outside).append(_Stride(size, stride))
+            stride *= size
+    if not outside and stride == shape.ranks:
         return (whole_gang(shape),)
-    inside = _offsets([(sizes[axis], strides[axis]) for axis in order if axis in axes])
-    outside = _offsets([(sizes[axis], strides[axis]) for axis in order if axis not in axes])
+    regular = _regular_group(shape, inside) if stride == shape.ranks else None
+    return (regular,) if regular is not None else _enumerated(shape, inside, outside)
+
+
+class _Stride(NamedTuple):
+    """So many ranks, so far apart."""
+
+    size: int
+    step: int
+
+
+def _regular_group(shape: Shape, inside: Sequence[_Stride]) -> Group | None:
+    """The one kind of group there is where equal domains and axes nest; None where they do not."""
+    counts: list[int] = []
+    parts: list[frozenset[Part]] = []
+    ranks = prod(stride.size for stride in inside)
+    for level in shape.ranks_by_level:
+        held = level[0]
+        if level.count(held) != len(level):
+            return None
+        own = 1
+        for size, step in inside:
+            span = size * step
+            if step >= held:
+                if step % held:
+                    return None
+            elif held % step or (held % span and span % held):
+                return None
+            else:
+                own *= min(size, held // step)
+        counts.append(ranks // own)
+        parts.append(frozenset((Part(held, own),)))
+        if own == ranks:
+            break
+    return Group(ranks=ranks, domains_by_level=tuple(counts), parts_by_level=tuple(parts))
+
+
+def _enumerated(
+    shape: Shape, inside: Sequence[_Stride], outside: Sequence[_Stride]
+) -> tuple[Group, ...]:
+    """Every group looked at."""
     homes = [_home_of_ranks(level) for level in shape.ranks_by_level]
+    members = _offsets(inside)
     kinds: dict[Group, None] = {}
-    for start in outside:
-        kinds.setdefault(_group_at([start + step for step in inside], shape, homes))
+    for start in _offsets(outside):
+        kinds.setdefault(_group_at([start + step for step in members], shape, homes))
     return tuple(kinds)
 
 
-def _offsets(dimensions: Sequence[tuple[int, int]]) -> list[int]:
-    return [sum(place) for place in product(*(range(0, n * s, s) for n, s in dimensions))]
+def _offsets(strides: Sequence[_Stride]) -> list[int]:
+    return [sum(place) for place in product(*(range(0, n * s, s) for n, s in strides))]
 
 
 def _home_of_ranks(ranks_by_domain: tuple[int, ...]) -> list[int]:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from math import ceil, prod, sqrt
+from math import ceil, sqrt
 
 from scheduler.domain.communication import (
     STALENESS_UNBOUNDED,
     Axis,
     Collective,
+    ParallelAxes,
     Strategy,
     Traffic,
 )
@@ -66,23 +67,25 @@ class Scene:
     shape: Shape
     fabric: Fabric
     node: NodeLinks
+    dimensions: tuple[tuple[Axis, int], ...]
+    """Ranks along every axis, innermost first."""
     shares: tuple[float, ...] = ALONE
 
     def groups(self, axes: frozenset[Axis]) -> tuple[Group, ...]:
         """The kinds of groups of these axes."""
-        sizes = axis_sizes(self.workload, self.shape.ranks)
-        return groups_of(self.shape, sizes, self.workload.parallel.ordered, axes)
+        return groups_of(self.shape, self.dimensions, axes)
 
     def cost(self, collective: Collective, size: float, axes: frozenset[Axis]) -> Cost:
         """The slowest group's cost of one collective, encryption included."""
-        costs = [
-            collective_cost(
+        slowest = FREE
+        for group in self.groups(axes):
+            cost = collective_cost(
                 collective, size, group, self.fabric, node=self.node, shares=self.shares
             )
-            for group in self.groups(axes)
-        ]
-        slowest = max(costs, key=lambda cost: cost.total_s, default=FREE)
-        return slowest.times(self.workload.encrypted_factor)
+            if cost.total_s > slowest.total_s:
+                slowest = cost
+        factor = self.workload.encrypted_factor
+        return slowest if factor == 1.0 else slowest.times(factor)
 
     @property
     def rank_bytes(self) -> float:
@@ -100,43 +103,53 @@ class Scene:
         """Share of backward that hides communication (rho)."""
         if self.workload.overlap is not None:
             return self.workload.overlap
-        if self.shape.tier <= self.fabric.nvlink_tier():
+        if self.shape.tier <= self.fabric.nvlink_tier:
             return self.node.inside.overlap
         return self.fabric.network.overlap
 
 
-def axes_fit(sizes: Mapping[Axis, int], ranks: int) -> bool:
+def axes_fit(axes: ParallelAxes, ranks: int) -> bool:
     """Whether a gang of so many ranks can be cut along these axes without rest."""
-    return ranks % prod(sizes[axis] for axis in Axis if axis is not Axis.DATA) == 0
+    return ranks % axes.product == 0
 
 
-def axis_sizes(workload: Workload, ranks: int) -> Mapping[Axis, int]:
-    """Ranks along every axis; axes that do not fit the gang are left out: all is data parallel."""
-    sizes = {axis: workload.parallel.size(axis) for axis in Axis}
-    if not axes_fit(sizes, ranks):
-        return {axis: ranks if axis is Axis.DATA else 1 for axis in Axis}
-    sizes[Axis.DATA] = ranks // prod(sizes.values())
-    return sizes
+def dimensions_of(axes: ParallelAxes, ranks: int) -> tuple[tuple[Axis, int], ...]:
+    """Ranks along every axis, innermost first; all is data parallel where the axes do not fit."""
+    if axes.product == 1 or not axes_fit(axes, ranks):
+        return ((Axis.DATA, ranks),)
+    left = ranks // axes.product
+    return tuple((axis, left if axis is Axis.DATA else axes.size(axis)) for axis in axes.ordered)
 
 
 def step_parts(
     workload: Workload, shape: Shape, fabric: Fabric, node: NodeLinks, shares: tuple[float, ...]
 ) -> StepParts:
     """One step of the workload on the shape."""
-    scene = Scene(workload=workload, shape=shape, fabric=fabric, node=node, shares=shares)
+    scene = Scene(
+        workload=workload,
+        shape=shape,
+        fabric=fabric,
+        node=node,
+        dimensions=dimensions_of(workload.parallel, shape.ranks),
+        shares=shares,
+    )
     compute_s = _rank_compute_s(scene)
-    blocking, hidden = _axis_traffic(scene)
+    blocking = hidden = FREE
+    if workload.traffic:
+        blocking, hidden = _axis_traffic(scene)
     if any(entry.axis is Axis.DATA for entry in workload.traffic):
         parts = _overlapped(scene, compute_s, hidden, FREE)
     else:
         parts = _BY_STRATEGY[workload.strategy](scene, compute_s)
         if hidden.total_s:
             parts = replace(parts, exchange=parts.exchange.plus(hidden))
-    codec_s = workload.compression.codec_s if workload.compression else 0.0
-    parts = replace(parts, blocking=parts.blocking.plus(blocking).plus(Cost(codec_s, 0.0)))
+    if workload.compression:
+        blocking = blocking.plus(Cost(workload.compression.codec_s, 0.0))
+    if blocking.total_s:
+        parts = replace(parts, blocking=parts.blocking.plus(blocking))
     if workload.parallel.pipeline > 1:
         parts = _pipelined(scene, parts, blocking)
-    if parts.exchange.total_s and fabric.busy_kernels_factor != 1.0:
+    if fabric.busy_kernels_factor != 1.0 and parts.exchange.total_s:
         parts = replace(parts, compute_s=parts.compute_s * fabric.busy_kernels_factor)
     return parts
 

@@ -5,7 +5,7 @@ over nodes       the same with the network's constants; one ring through all ran
                  slowest of: the inside links, the NICs of its weakest node, the uplinks it takes
 """
 
-from math import inf, log2, sqrt
+from math import ceil, inf, log2, sqrt
 from typing import NamedTuple
 
 from scheduler.domain.communication import Collective
@@ -62,7 +62,7 @@ def collective_cost(
     wire_s = (
         bus_factor(collective, ranks) * size / bus_rate(collective, group, fabric, node, shares)
     )
-    if group.tier <= fabric.nvlink_tier():
+    if group.tier <= fabric.nvlink_tier:
         return Cost(_inside_latency_s(collective, size, ranks, node.inside), wire_s)
     network = fabric.network
     fill_s = network_root_s(network, group.nodes, node) * sqrt(min(size, network.root_bytes_max))
@@ -78,21 +78,25 @@ def bus_rate(
 ) -> float:
     """Bytes per second of one large collective of the group, as busbw counts them."""
     ranks = group.ranks
-    if group.tier <= fabric.nvlink_tier():
+    if group.tier <= fabric.nvlink_tier:
         return _inside_rate(collective, ranks, node.inside)
     if collective is Collective.ALL_TO_ALL:
         return _exchange_rate(group, fabric, node, shares)
     rate = _inside_rate(collective, ranks, node.inside) if ranks > group.nodes else inf
+    hashes = fabric.rank_order is not RankOrder.SORTED
     network = fabric.network
     efficiency = network.efficiency
     if group.nodes == TWO_NODES:
         efficiency *= network.two_node_factor
     if collective is Collective.ALL_REDUCE:
         efficiency *= network.switch_factor
-    for level in range(fabric.nvlink_tier(), group.tier):
+    for level in range(fabric.nvlink_tier, group.tier):
         share = shares[level] if level < len(shares) else 1.0
         for part in group.parts_by_level[level]:
-            way_out = share * _ring_way_out(level, part, group, fabric, node)
+            if hashes or (level and fabric.levels[level - 1].uplinks):
+                way_out = share * _ring_way_out(level, part, group, fabric, node)
+            else:
+                way_out = share * _way_out(level, part, fabric, node)
             rate = min(rate, efficiency * way_out * part.ranks / part.job_ranks)
     return rate
 
@@ -140,10 +144,10 @@ def _latency_s(collective: Collective, group: Group, fabric: Fabric, node: NodeL
     crossings_s = sum(
         fabric.levels[level - 1].hop_s for level in range(1, min(group.tier, len(fabric.levels)))
     )
+    # What leaves a node passes through the same software and hosts as what does not.
     return (
-        network.base_s
+        max(network.base_s, node.inside.base_s)
         + network.hop_s * log2(nodes)
-        # A step that leaves the node passes through the same hosts as one inside it.
         + max(network.ring_hop_s, node.inside.hop_s) * between
         + node.inside.hop_s * (steps - between)
         + crossings_s
@@ -172,7 +176,11 @@ def _way_out(level: int, part: Part, fabric: Fabric, node: NodeLinks) -> float:
     if level == 0:
         return node.usable_nics(part.job_ranks) * node.nic_bytes_per_s
     description = fabric.levels[level - 1]
-    return description.nodes * node.nics_bytes_per_s / description.oversubscription
+    nodes: float = description.nodes
+    if level == fabric.nvlink_tier:
+        # An NVLink domain leaves through the NICs of the nodes that the job holds there.
+        nodes = min(nodes, ceil(part.job_ranks / node.gpus))
+    return nodes * node.nics_bytes_per_s / description.oversubscription
 
 
 def _entries(level: int, part: Part, group: Group, fabric: Fabric) -> float:
@@ -201,7 +209,7 @@ def _exchange_rate(
     """Bus rate of an all-to-all: each rank sends (n - 1)/n of S, most of it to other domains."""
     ranks = group.ranks
     rate = node.inside.pairwise_bytes_per_s or node.inside.ring_bytes_per_s
-    for level in range(fabric.nvlink_tier(), group.tier):
+    for level in range(fabric.nvlink_tier, group.tier):
         share = shares[level] if level < len(shares) else 1.0
         for part in group.parts_by_level[level]:
             per_rank = _way_out(level, part, fabric, node) * share / part.job_ranks

@@ -1,0 +1,130 @@
+"""What a placed job asks of each uplink: the input of `sharing`, from a workload and its shape."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+from scheduler.domain.communication import Axis, Collective, Strategy
+from scheduler.domain.ids import GpuModel
+from scheduler.network.collectives import bus_factor
+from scheduler.network.demand import all_to_all_bytes
+from scheduler.network.fabric import Fabric
+from scheduler.network.groups import Group, groups_of
+from scheduler.network.shape import Shape
+from scheduler.network.sharing import LinkKey, Load
+from scheduler.network.strategies import GRADIENT_AXES, dimensions_of, step_parts
+from scheduler.network.transfer import ALONE
+from scheduler.network.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uplink:
+    """The way out of one topology domain that holds ranks of a job."""
+
+    level: int
+    """Level of the domain; 0 is the node, whose way out are its NICs."""
+    link: Hashable
+    """Name of the link among all links of the fabric, e.g. (level, domain)."""
+    ranks: int
+    """Ranks of the job in the domain."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """One exchange of a step: so many bytes of one rank's buffer among the ranks of some axes."""
+
+    collective: Collective
+    size: float
+    axes: frozenset[Axis]
+
+
+def flows_of(workload: Workload) -> tuple[Flow, ...]:
+    """The exchanges of one step, gradients first."""
+    size = workload.gradient_bytes / workload.model_ranks
+    if workload.compression is not None:
+        size *= workload.compression.ratio
+    flows = [
+        Flow(collective=collective, size=size * times, axes=GRADIENT_AXES)
+        for collective, times in _gradient_flows(workload)
+    ]
+    flows += [
+        Flow(
+            collective=entry.collective,
+            size=entry.bytes_per_step,
+            axes=GRADIENT_AXES if entry.axis is Axis.DATA else frozenset({entry.axis}),
+        )
+        for entry in workload.traffic
+    ]
+    return tuple(flow for flow in flows if flow.size > 0)
+
+
+def load_of(
+    workload: Workload,
+    shape: Shape,
+    fabric: Fabric,
+    uplinks: Sequence[Uplink],
+    *,
+    gpu_model: GpuModel = GpuModel(""),
+) -> Load:
+    """The job's load on the uplinks of the domains it touches; give those below its tier."""
+    parts = step_parts(workload, shape, fabric, fabric.node(gpu_model), ALONE)
+    bytes_by_link: dict[LinkKey, float] = {}
+    dimensions = dimensions_of(workload.parallel, shape.ranks)
+    for flow in flows_of(workload):
+        group = groups_of(shape, dimensions, flow.axes)[0]
+        for uplink in uplinks:
+            size = _bytes_out(flow, group, uplink, shape)
+            if size:
+                bytes_by_link[uplink.link] = bytes_by_link.get(uplink.link, 0.0) + size
+    # Communication that blocks adds to the exchange, and may hide as little as before.
+    blocking_s = parts.blocking.total_s if bytes_by_link else 0.0
+    return Load(
+        compute_s=parts.compute_s + parts.blocking.total_s - blocking_s,
+        exchange_s=parts.exchange.total_s + blocking_s,
+        hideable_s=parts.hideable_s,
+        last_s=parts.last.total_s + blocking_s,
+        bytes_by_link=bytes_by_link,
+    )
+
+
+def uplink_capacities(
+    fabric: Fabric, domains: Mapping[int, Sequence[Hashable]], *, gpu_model: GpuModel = GpuModel("")
+) -> dict[LinkKey, float]:
+    """Bytes per second out of every domain, by (level, domain)."""
+    return {
+        (level, name): fabric.uplink_bytes_per_s(level, gpu_model) * fabric.network.efficiency
+        for level, names in sorted(domains.items())
+        for name in names
+    }
+
+
+def _gradient_flows(workload: Workload) -> list[tuple[Collective, float]]:
+    """Collectives over the gradients, and how often the gradients' bytes each moves."""
+    if any(entry.axis is Axis.DATA for entry in workload.traffic):
+        return []
+    match workload.strategy:
+        case Strategy.ZERO3 | Strategy.FSDP | Strategy.HSDP:
+            # Gathered twice and scattered once, every micro-step.
+            passes = 1.0 * workload.accumulation_steps
+            flows = [(Collective.ALL_REDUCE, passes), (Collective.ALL_GATHER, passes)]
+        case Strategy.PS:
+            flows = [(Collective.ALL_TO_ALL, 1.0)]
+        case Strategy.LOCAL_SGD:
+            flows = [(Collective.ALL_REDUCE, 1.0 / workload.local_steps)]
+        case Strategy.GOSSIP:
+            flows = [(Collective.SEND_RECEIVE, 1.0 * workload.degree)]
+        case Strategy.NONE:
+            flows = []
+        case _:
+            flows = [(Collective.ALL_REDUCE, 1.0)]
+    return flows
+
+
+def _bytes_out(flow: Flow, group: Group, uplink: Uplink, shape: Shape) -> float:
+    """Bytes of all groups of a flow that leave one domain in one direction."""
+    if uplink.level >= len(group.domains_by_level) or group.domains_by_level[uplink.level] == 1:
+        return 0.0
+    if flow.collective is Collective.ALL_TO_ALL:
+        return all_to_all_bytes(flow.size, ranks=shape.ranks, ranks_in_rack=uplink.ranks)
+    # As many rings run through the domain as it has ranks for each rank of one of them.
+    own = max(1.0, group.ranks * uplink.ranks / shape.ranks)
+    return uplink.ranks / own * bus_factor(flow.collective, group.ranks) * flow.size
