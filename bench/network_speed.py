@@ -7,7 +7,7 @@ from bench.reporting import Options, Report, run_bench
 from scheduler.domain.communication import CommunicationProfile, ParallelAxes
 from scheduler.domain.ids import GpuModel, LevelName
 from scheduler.network.fabric import FabricLevel
-from scheduler.network.loads import Uplink, load_of, uplink_capacities
+from scheduler.network.loads import LinkKey, Uplink, load_of, uplink_capacities
 from scheduler.network.presets import PRESETS, with_levels
 from scheduler.network.sensitivity import GangShape, SensitivityTable
 from scheduler.network.shape import Shape, shape_of_counts
@@ -99,13 +99,13 @@ def _sharing(updates: int, report: Report) -> None:
     capacities = uplink_capacities(fabric, {1: [f"r{rack}" for rack in range(racks)]})
     table = SensitivityTable(fabric)
     profile = CommunicationProfile(model="bert-large", batch_per_gpu=4)
-    links = SharedLinks(capacities)
+    links: SharedLinks[int, LinkKey] = SharedLinks(capacities)
     loads = []
     for _ in range(400):
         spread = rng.choice((2, 2, 2, 3, 4))
         used = rng.sample(range(racks), spread)
         shape = shape_of_counts([8] * spread, paths=[(f"r{rack}", "c") for rack in used])
-        uplinks = [Uplink(level=1, link=(1, f"r{rack}"), ranks=8) for rack in used]
+        uplinks = [Uplink(level=1, domain=f"r{rack}", ranks=8) for rack in used]
         workload = table.workload(profile, shape.ranks, GPU)
         loads.append(load_of(workload, shape, fabric, uplinks, gpu_model=GPU))
     running: list[int] = []

@@ -1,6 +1,6 @@
 """What a placed job asks of each uplink: the input of `sharing`, from a workload and its shape."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduler.domain.communication import Axis, Collective, Strategy
@@ -10,10 +10,13 @@ from scheduler.network.demand import all_to_all_bytes
 from scheduler.network.fabric import Fabric
 from scheduler.network.groups import Group, groups_of
 from scheduler.network.shape import Shape
-from scheduler.network.sharing import LinkKey, Load
+from scheduler.network.sharing import Load
 from scheduler.network.strategies import GRADIENT_AXES, dimensions_of, step_parts
 from scheduler.network.transfer import ALONE
 from scheduler.network.workload import Workload
+
+LinkKey = tuple[int, str]
+"""(level, domain): the way out of that domain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,10 +25,15 @@ class Uplink:
 
     level: int
     """Level of the domain; 0 is the node, whose way out are its NICs."""
-    link: Hashable
-    """Name of the link among all links of the fabric, e.g. (level, domain)."""
+    domain: str
+    """Name of the domain, unique in its level."""
     ranks: int
     """Ranks of the job in the domain."""
+
+    @property
+    def link(self) -> LinkKey:
+        """Its name among all links of the fabric."""
+        return self.level, self.domain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +72,7 @@ def load_of(
     uplinks: Sequence[Uplink],
     *,
     gpu_model: GpuModel = GpuModel(""),
-) -> Load:
+) -> Load[LinkKey]:
     """The job's load on the uplinks of the domains it touches; give those below its tier."""
     parts = step_parts(workload, shape, fabric, fabric.node(gpu_model), ALONE)
     bytes_by_link: dict[LinkKey, float] = {}
@@ -87,7 +95,7 @@ def load_of(
 
 
 def uplink_capacities(
-    fabric: Fabric, domains: Mapping[int, Sequence[Hashable]], *, gpu_model: GpuModel = GpuModel("")
+    fabric: Fabric, domains: Mapping[int, Sequence[str]], *, gpu_model: GpuModel = GpuModel("")
 ) -> dict[LinkKey, float]:
     """Bytes per second out of every domain, by (level, domain)."""
     return {

@@ -6,27 +6,31 @@ upper bound of `sharing`: right only for jobs that communicate all the time.
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
-JobKey = Hashable
-LinkKey = Hashable
+J = TypeVar("J", bound=Hashable)
+"""What names a job."""
+
+L = TypeVar("L", bound=Hashable)
+"""What names a link."""
 
 
 def coupled_rates(
-    weights: Mapping[JobKey, Mapping[LinkKey, float]],
-    capacities: Mapping[LinkKey, float],
+    weights: Mapping[J, Mapping[L, float]],
+    capacities: Mapping[L, float],
     *,
-    wanted: Mapping[JobKey, float],
-) -> dict[JobKey, float]:
+    wanted: Mapping[J, float],
+) -> dict[J, float]:
     """Rate of every job by progressive filling.
 
     A job at rate r puts r x weight on each of its links and wants no more than `wanted`. All rates
     rise together; the jobs on the first full link are frozen; the others rise on.
     """
-    rates: dict[JobKey, float] = {}
+    rates: dict[J, float] = {}
     left = {link: capacities[link] for used in weights.values() for link in used}
     rising = dict(weights)
     while rising:
-        demand: dict[LinkKey, float] = {}
+        demand: dict[L, float] = {}
         for used in rising.values():
             for link, weight in used.items():
                 demand[link] = demand.get(link, 0.0) + weight
@@ -51,18 +55,16 @@ def coupled_rates(
 
 
 @dataclass(slots=True)
-class AlwaysOnLinks:
+class AlwaysOnLinks(Generic[J, L]):
     """Jobs on shared links, each with its coupled max-min rate; updated where something changed."""
 
-    capacities: Mapping[LinkKey, float]
-    _weights: dict[JobKey, Mapping[LinkKey, float]] = field(default_factory=dict)
-    _wanted: dict[JobKey, float] = field(default_factory=dict)
-    _rates: dict[JobKey, float] = field(default_factory=dict)
-    _on_link: dict[LinkKey, dict[JobKey, None]] = field(default_factory=dict)
+    capacities: Mapping[L, float]
+    _weights: dict[J, Mapping[L, float]] = field(default_factory=dict)
+    _wanted: dict[J, float] = field(default_factory=dict)
+    _rates: dict[J, float] = field(default_factory=dict)
+    _on_link: dict[L, dict[J, None]] = field(default_factory=dict)
 
-    def start(
-        self, key: JobKey, weights: Mapping[LinkKey, float], *, wanted: float
-    ) -> tuple[JobKey, ...]:
+    def start(self, key: J, weights: Mapping[L, float], *, wanted: float) -> tuple[J, ...]:
         """A job begins; returns the jobs whose rate was computed anew."""
         assert key not in self._weights
         self._weights[key] = weights
@@ -71,7 +73,7 @@ class AlwaysOnLinks:
             self._on_link.setdefault(link, {})[key] = None
         return self._refill(self._reach({key: None}))
 
-    def end(self, key: JobKey) -> tuple[JobKey, ...]:
+    def end(self, key: J) -> tuple[J, ...]:
         """A job is gone; returns the jobs whose rate was computed anew."""
         reach = self._reach({key: None})
         for link in self._weights.pop(key):
@@ -79,11 +81,11 @@ class AlwaysOnLinks:
         del self._wanted[key], self._rates[key], reach[key]
         return self._refill(reach)
 
-    def rate(self, key: JobKey) -> float:
+    def rate(self, key: J) -> float:
         """The job's rate now."""
         return self._rates[key]
 
-    def _reach(self, found: dict[JobKey, None]) -> dict[JobKey, None]:
+    def _reach(self, found: dict[J, None]) -> dict[J, None]:
         """The jobs that hang together with some by shared links, directly or through others."""
         waiting = list(found)
         while waiting:
@@ -94,7 +96,7 @@ class AlwaysOnLinks:
                         waiting.append(job)
         return found
 
-    def _refill(self, jobs: Mapping[JobKey, None]) -> tuple[JobKey, ...]:
+    def _refill(self, jobs: Mapping[J, None]) -> tuple[J, ...]:
         weights = {job: self._weights[job] for job in jobs}
         self._rates.update(coupled_rates(weights, self.capacities, wanted=self._wanted))
         return tuple(jobs)

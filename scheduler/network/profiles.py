@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from statistics import median
 
 from scheduler.domain.communication import Precision
@@ -44,11 +43,6 @@ def find_model(name: str, models: Mapping[str, ModelProfile]) -> ModelProfile | 
         return models[name]
     wanted = _plain(name)
     return next((model for key, model in models.items() if _plain(key) == wanted), None)
-
-
-def nearest_names(name: str, models: Iterable[str]) -> list[str]:
-    """Names that were probably meant."""
-    return get_close_matches(name.lower(), sorted(models), n=3, cutoff=0.5)
 
 
 def model_compute_s(

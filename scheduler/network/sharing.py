@@ -13,6 +13,7 @@ it; a few sweeps over these settle their shares.
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 SWEEPS_MAX = 5
 """Sweeps over the jobs concerned; shares move little after the second."""
@@ -20,12 +21,15 @@ SWEEPS_MAX = 5
 SETTLED = 1e-4
 """Stretches that moved less than this, relatively, are settled."""
 
-JobKey = Hashable
-LinkKey = Hashable
+J = TypeVar("J", bound=Hashable)
+"""What names a job."""
+
+L = TypeVar("L", bound=Hashable)
+"""What names a link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class Load(Generic[L]):
     """What a job would do with all links for itself, and what it asks of each shared link."""
 
     compute_s: float
@@ -36,7 +40,7 @@ class Load:
     """Computation the exchange hides behind."""
     last_s: float = 0.0
     """The part of the exchange that nothing hides."""
-    bytes_by_link: Mapping[LinkKey, float] = field(default_factory=dict)
+    bytes_by_link: Mapping[L, float] = field(default_factory=dict)
     """Per step and direction."""
 
     def step_s(self, stretch: float = 1.0) -> float:
@@ -52,33 +56,33 @@ class Load:
             found = min(found, room_s / self.last_s)
         return max(1.0, found)
 
-    def rate(self, link: LinkKey) -> float:
+    def rate(self, link: L) -> float:
         """Bytes per second on a link while the job communicates, were it alone."""
         return self.bytes_by_link[link] / self.exchange_s if self.exchange_s else 0.0
 
 
 @dataclass(slots=True, eq=False)
-class _Link:
+class _Link(Generic[J, L]):
     capacity: float
-    rates: dict["_Job", float] = field(default_factory=dict)
+    rates: dict["_Job[J, L]", float] = field(default_factory=dict)
     """Of every job on it; a dict, so that their order is that of arrival."""
     wanted: float = 0.0
     """Sum of the rates."""
 
-    def add(self, job: "_Job", rate: float) -> None:
+    def add(self, job: "_Job[J, L]", rate: float) -> None:
         self.rates[job] = rate
         self.wanted = sum(self.rates.values())
 
-    def remove(self, job: "_Job") -> None:
+    def remove(self, job: "_Job[J, L]") -> None:
         del self.rates[job]
         self.wanted = sum(self.rates.values())
 
 
 @dataclass(slots=True, eq=False)
-class _Job:
-    key: JobKey
-    load: Load
-    uses: list[tuple[_Link, float]]
+class _Job(Generic[J, L]):
+    key: J
+    load: Load[L]
+    uses: list[tuple[_Link[J, L], float]]
     """Links and the job's rate on each."""
     stretch: float = 1.0
     busy: float = 0.0
@@ -99,15 +103,15 @@ class _Job:
 
 
 @dataclass(slots=True)
-class SharedLinks:
+class SharedLinks(Generic[J, L]):
     """The links of a fabric and the jobs on them; tells each job's stretch and step time."""
 
-    capacities: Mapping[LinkKey, float]
+    capacities: Mapping[L, float]
     """Bytes per second of each link, in one direction."""
-    _jobs: dict[JobKey, _Job] = field(default_factory=dict)
-    _links: dict[LinkKey, _Link] = field(default_factory=dict)
+    _jobs: dict[J, _Job[J, L]] = field(default_factory=dict)
+    _links: dict[L, _Link[J, L]] = field(default_factory=dict)
 
-    def start(self, key: JobKey, load: Load) -> tuple[JobKey, ...]:
+    def start(self, key: J, load: Load[L]) -> tuple[J, ...]:
         """A job begins to communicate. Returns the jobs whose step time may have changed."""
         assert key not in self._jobs
         uses = [(self._link(link), load.rate(link)) for link in load.bytes_by_link]
@@ -118,7 +122,7 @@ class SharedLinks:
             link.add(job, rate)
         return _settled(_neighbours(job))
 
-    def end(self, key: JobKey) -> tuple[JobKey, ...]:
+    def end(self, key: J) -> tuple[J, ...]:
         """A job is gone. Returns the jobs whose step time may have changed."""
         job = self._jobs.pop(key)
         neighbours = _neighbours(job)
@@ -133,20 +137,20 @@ class SharedLinks:
             job.settle(1.0)
         _settled(dict.fromkeys(self._jobs.values()), sweeps=10 * SWEEPS_MAX)
 
-    def stretch(self, key: JobKey) -> float:
+    def stretch(self, key: J) -> float:
         """How many times as long the job's communication takes as alone."""
         return self._jobs[key].stretch
 
-    def step_s(self, key: JobKey) -> float:
+    def step_s(self, key: J) -> float:
         """The job's step time now."""
         job = self._jobs[key]
         return job.load.step_s(job.stretch)
 
-    def share(self, key: JobKey) -> float:
+    def share(self, key: J) -> float:
         """The part of its own bandwidth that the job gets, as `iteration_time` wants it."""
         return 1.0 / self._jobs[key].stretch
 
-    def _link(self, key: LinkKey) -> _Link:
+    def _link(self, key: L) -> _Link[J, L]:
         link = self._links.get(key)
         if link is None:
             link = self._links[key] = _Link(capacity=self.capacities[key])
@@ -167,15 +171,15 @@ def fair_share(rate: float, others: Iterable[float], capacity: float) -> float:
     return min(rate, max(left / waiting, 0.0))
 
 
-def _neighbours(job: _Job) -> dict[_Job, None]:
+def _neighbours(job: _Job[J, L]) -> dict[_Job[J, L], None]:
     """The job and all that share a link with it."""
-    found: dict[_Job, None] = {job: None}
+    found: dict[_Job[J, L], None] = {job: None}
     for link, _ in job.uses:
         found.update(dict.fromkeys(link.rates))
     return found
 
 
-def _settled(jobs: Mapping[_Job, None], *, sweeps: int = SWEEPS_MAX) -> tuple[JobKey, ...]:
+def _settled(jobs: Mapping[_Job[J, L], None], *, sweeps: int = SWEEPS_MAX) -> tuple[J, ...]:
     # Whoever is on no crowded link is where it was alone, and stays there.
     moving = list(jobs)
     for _ in range(sweeps):
@@ -191,10 +195,10 @@ def _settled(jobs: Mapping[_Job, None], *, sweeps: int = SWEEPS_MAX) -> tuple[Jo
     return tuple(job.key for job in jobs)
 
 
-def _stretched(job: _Job) -> float:
+def _stretched(job: _Job[J, L]) -> float:
     """The stretch of one job, the others as they are."""
     floor = ceiling = 1.0
-    lost: dict[_Job, float] = {}
+    lost: dict[_Job[J, L], float] = {}
     for link, rate in job.uses:
         if link.wanted <= link.capacity or len(link.rates) == 1:
             continue
@@ -212,7 +216,7 @@ def _stretched(job: _Job) -> float:
 
 
 def _met(
-    job: _Job, link: _Link, rate: float, lost: dict[_Job, float]
+    job: _Job[J, L], link: _Link[J, L], rate: float, lost: dict[_Job[J, L], float]
 ) -> tuple[list[float], list[float]]:
     """Mean and full rates of the others on a link; notes in `lost` what each of them costs."""
     half = link.capacity / 2

@@ -221,7 +221,7 @@ def _in_buckets(
     """A whole exchange in buckets, and its last bucket."""
     if size <= 0:
         return FREE, FREE
-    buckets = ceil(size / BUCKET_BYTES)
+    buckets = max(1, ceil(size / BUCKET_BYTES))
     one = scene.cost(collective, size / buckets, axes)
     return one.times(buckets), one
 

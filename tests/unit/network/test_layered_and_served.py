@@ -80,19 +80,23 @@ def test_synchronous_servers_cost_the_busiest_port(workers: int, servers: int) -
     size = 1e9
     push = {(f"w{w}", f"s{s}"): size / servers for w, s in product(range(workers), range(servers))}
     one_way = busiest_port_s(push, HOP)
-    same = {"worker_bytes_per_s": 1e9, "server_bytes_per_s": 1e9}
-    assert synchronous_exchange_s(size, workers=workers, servers=servers, **same) == pytest.approx(
-        one_way
-    )
-    assert synchronous_exchange_s(
-        size, workers=workers, servers=servers, is_full_duplex=False, **same
-    ) == pytest.approx(2 * one_way)
+    for is_full_duplex, expected in ((True, one_way), (False, 2 * one_way)):
+        found = synchronous_exchange_s(
+            size,
+            workers=workers,
+            servers=servers,
+            worker_bytes_per_s=1e9,
+            server_bytes_per_s=1e9,
+            is_full_duplex=is_full_duplex,
+        )
+        assert found == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("workers", "servers"), [(4, 4), (8, 2), (6, 3)])
 def test_colocated_servers_cost_the_busiest_port(workers: int, servers: int) -> None:
     # Server s shares node s with worker s; what stays on a node costs nothing.
-    size, traffic = 1e9, {}
+    size = 1e9
+    traffic: dict[tuple[str, str], float] = {}
     for worker, server in product(range(workers), range(servers)):
         for edge in ((f"n{worker}", f"n{server}"), (f"n{server}", f"n{worker}")):
             traffic[edge] = traffic.get(edge, 0.0) + size / servers
@@ -109,16 +113,30 @@ def test_colocated_servers_cost_the_busiest_port(workers: int, servers: int) -> 
     ],
 )
 def test_asynchronous_workers_step_as_often_as_servers_let_them(workers: int, servers: int) -> None:
-    numbers = {"workers": workers, "servers": servers}
-    rates = {"worker_bytes_per_s": 4.0, "server_bytes_per_s": 4.0}
-    period = asynchronous_period_s(1.0, compute_s=1.0, **numbers, **rates)
+    period = asynchronous_period_s(
+        1.0,
+        compute_s=1.0,
+        workers=workers,
+        servers=servers,
+        worker_bytes_per_s=4.0,
+        server_bytes_per_s=4.0,
+    )
     played = play_servers(workers, servers, 1.0, compute_s=1.0, rate=4.0, server_rate=4.0)
     # Now and then one direction idles while the other is crowded.
     assert period <= played * 1.001
     assert period == pytest.approx(played, rel=0.07)
-    assert update_rate_per_s(1.0, compute_s=1.0, **numbers, **rates) == pytest.approx(
-        workers / period
+
+
+def test_the_update_rate_counts_all_workers() -> None:
+    rate = update_rate_per_s(
+        1.0,
+        compute_s=1.0,
+        workers=6,
+        servers=6,
+        worker_bytes_per_s=4.0,
+        server_bytes_per_s=4.0,
     )
+    assert rate == pytest.approx(6 / 1.5)
 
 
 def test_byteps_without_helpers_is_a_ring_and_with_as_many_is_twice_as_fast() -> None:

@@ -126,13 +126,12 @@ def test_gathered_parameters_show_where_forward_does_not_hide_them() -> None:
 @pytest.mark.parametrize("exchange", [0.5, 4.0, 12.0])
 @pytest.mark.parametrize("steps", [1, 4, 16])
 def test_local_sgd_takes_as_long_as_its_rounds(exchange: float, steps: int) -> None:
-    numbers = {"compute_s": 1.0, "exchange_s": exchange, "local_steps": steps}
-    assert local_sgd_step_s(**numbers, overlap=0.0) == pytest.approx(
-        play_blocking_local_sgd(1.0, exchange, steps, 50)
+    blocking, overlapped = (
+        local_sgd_step_s(compute_s=1.0, exchange_s=exchange, local_steps=steps, overlap=overlap)
+        for overlap in (0.0, 1.0)
     )
-    assert local_sgd_step_s(**numbers, overlap=1.0) == pytest.approx(
-        play_local_sgd(1.0, exchange, steps, 2000), rel=0.02
-    )
+    assert blocking == pytest.approx(play_blocking_local_sgd(1.0, exchange, steps, 50))
+    assert overlapped == pytest.approx(play_local_sgd(1.0, exchange, steps, 2000), rel=0.02)
 
 
 @pytest.mark.parametrize("exchange", [0.5, 1.0, 3.0])

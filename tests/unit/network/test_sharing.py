@@ -14,7 +14,7 @@ LINK = "uplink"
 
 def a_load(
     *, compute_s: float = 9.0, exchange_s: float = 1.0, rate: float = 10.0, **numbers: float
-) -> Load:
+) -> Load[str]:
     """A job that sends at `rate` while it communicates."""
     return Load(
         compute_s=compute_s,
@@ -24,8 +24,8 @@ def a_load(
     )
 
 
-def stretches(loads: Mapping[str, Load], capacity: float = 10.0) -> dict[str, float]:
-    links = SharedLinks({LINK: capacity})
+def stretches(loads: Mapping[str, Load[str]], capacity: float = 10.0) -> dict[str, float]:
+    links: SharedLinks[str, str] = SharedLinks({LINK: capacity})
     for name, load in loads.items():
         links.start(name, load)
     return {name: links.stretch(name) for name in loads}
@@ -106,9 +106,9 @@ def test_the_order_of_arrival_does_not_matter_much(seed: int) -> None:
 
 
 def test_starting_and_ending_touches_only_the_jobs_on_the_same_links() -> None:
-    links = SharedLinks({"x": 10.0, "y": 10.0})
+    links: SharedLinks[str, str] = SharedLinks({"x": 10.0, "y": 10.0})
 
-    def load(*names: str) -> Load:
+    def load(*names: str) -> Load[str]:
         return Load(compute_s=1.0, exchange_s=1.0, bytes_by_link=dict.fromkeys(names, 10.0))
 
     assert links.start("far", load("y")) == ("far",)
@@ -124,7 +124,7 @@ def test_starting_and_ending_touches_only_the_jobs_on_the_same_links() -> None:
 def test_updates_one_by_one_end_near_a_fresh_start(seed: int) -> None:
     rng = Random(seed)
     names = [f"l{i}" for i in range(12)]
-    links = SharedLinks(dict.fromkeys(names, 10.0))
+    links: SharedLinks[int, str] = SharedLinks(dict.fromkeys(names, 10.0))
     running: list[int] = []
     for number in range(120):
         if len(running) < 8 or rng.random() < 0.5:
@@ -211,7 +211,7 @@ def test_what_a_coupled_ring_leaves_free_goes_to_others() -> None:
 def test_incremental_coupled_rates_equal_those_computed_at_once(seed: int) -> None:
     rng = Random(seed)
     capacities = {f"l{i}": rng.uniform(1, 10) for i in range(8)}
-    links = AlwaysOnLinks(capacities)
+    links: AlwaysOnLinks[int, str] = AlwaysOnLinks(capacities)
     weights: dict[int, dict[str, float]] = {}
     wanted: dict[int, float] = {}
     for number in range(60):
