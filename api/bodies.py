@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 from email.message import Message
+from itertools import islice
 from typing import Annotated, TypeVar
 
 from fastapi import Depends
@@ -12,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from api.documents.document import BYTES_MAX, Document, text_problems
 from api.documents.reading import JSON_TYPES, YAML_TYPES, read_document
 from api.errors import RequestError
-from api.job_files.validation import problems
+from api.job_files.validation import PROBLEMS_MAX, problems
 from api.wire import Wire
 from scheduler.domain.errors import InvalidSpecError
 
@@ -45,7 +46,7 @@ class Body:
             value: object = {}
         else:
             document = self.document()
-            found = tuple(text_problems(document.value))
+            found = tuple(islice(text_problems(document.value), PROBLEMS_MAX))
             if found:
                 raise InvalidSpecError(found)
             value = document.value

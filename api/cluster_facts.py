@@ -2,8 +2,9 @@
 
 from threading import Lock
 
-from scheduler.control.fitting import EmptyCluster
+from scheduler.control.fitting import EmptyCluster, Refusal
 from scheduler.domain.instants import SECOND, Duration, Instant, after
+from scheduler.domain.job import JobSpec
 from scheduler.ports.clock import Clock
 from scheduler.ports.job_store import JobStore
 
@@ -24,20 +25,28 @@ class ClusterFacts:
     def now(self) -> EmptyCluster:
         """The cluster, at most KEPT_FOR old; an unobserved one is looked for each time."""
         with self._lock:
-            now = self._clock.now()
-            if (
-                self._cluster is None
-                or not self._cluster.is_observed
-                or now >= after(self._read_at, KEPT_FOR)
-            ):
-                levels, nodes = self._store.topology()
-                is_same = (
-                    self._cluster is not None
-                    and self._cluster.nodes == nodes
-                    and self._cluster.levels == levels
-                )
-                if not is_same:
-                    self._cluster = EmptyCluster(levels, nodes)
-                self._read_at = now
-            assert self._cluster is not None
-            return self._cluster
+            return self._now()
+
+    def refusal(self, spec: JobSpec) -> Refusal | None:
+        """Why the cluster can never hold such a gang; None if it can."""
+        with self._lock:
+            return self._now().refusal(spec)
+
+    def _now(self) -> EmptyCluster:
+        now = self._clock.now()
+        if (
+            self._cluster is None
+            or not self._cluster.is_observed
+            or now >= after(self._read_at, KEPT_FOR)
+        ):
+            levels, nodes = self._store.topology()
+            is_same = (
+                self._cluster is not None
+                and self._cluster.nodes == nodes
+                and self._cluster.levels == levels
+            )
+            if not is_same:
+                self._cluster = EmptyCluster(levels, nodes)
+            self._read_at = now
+        assert self._cluster is not None
+        return self._cluster

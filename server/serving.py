@@ -76,7 +76,8 @@ def die() -> None:
 def listening_socket(settings: Settings) -> Iterator[socket.socket]:
     """The port, taken before anything else is: a second server fails early."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as listening:
+    # With the protocol named: asyncio sets TCP_NODELAY only on sockets that say that they are TCP.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((settings.host, settings.port))

@@ -2,35 +2,36 @@
 
 import copy
 from dataclasses import replace
+from itertools import islice
 
 from pydantic import ValidationError
 
 from api.documents.document import Document, Json, child, text_problems
 from api.job_files.rules import Surroundings, rule_problems
 from api.job_files.schemas import JobFile
-from api.job_files.validation import pointer_of, problems
+from api.job_files.validation import PROBLEMS_MAX, pointer_of, problems
 from scheduler.domain.errors import InvalidSpecError, SpecProblem
 
-_PROBLEMS_MAX = 100
 _REPAIRS_MAX = 8
 _STAND_IN = "unnamed"
 
 
 def read_job_file(document: Document, around: Surroundings) -> JobFile:
     """The job file in `document`. Raises InvalidSpecError with everything that is wrong with it."""
-    found = tuple(text_problems(document.value))
+    found = tuple(islice(text_problems(document.value), PROBLEMS_MAX))
     if found:
         # Text that must not be shown anywhere is not quoted in further findings either.
-        raise InvalidSpecError(found[:_PROBLEMS_MAX])
+        raise InvalidSpecError(found)
     try:
         file = _checked(document.value)
     except ValidationError as error:
         typed = problems(error, JobFile)
-        ruled = _rules_of_the_rest(document.value, error, around)
+        is_hopeless = len(typed) >= PROBLEMS_MAX
+        ruled = () if is_hopeless else _rules_of_the_rest(document.value, error, around)
         raise InvalidSpecError(_merged(typed, ruled)) from error
-    ruled = tuple(rule_problems(file, around))
+    ruled = tuple(islice(rule_problems(file, around), PROBLEMS_MAX))
     if ruled:
-        raise InvalidSpecError(ruled[:_PROBLEMS_MAX])
+        raise InvalidSpecError(ruled)
     return file
 
 
@@ -43,7 +44,7 @@ def _merged(
 ) -> tuple[SpecProblem, ...]:
     known = [problem.pointer for problem in typed]
     more = [problem for problem in ruled if not any(_touch(problem.pointer, k) for k in known)]
-    return (*typed, *more)[:_PROBLEMS_MAX]
+    return (*typed, *more)[:PROBLEMS_MAX]
 
 
 def _touch(one: str, other: str) -> bool:
@@ -64,7 +65,8 @@ def _rules_of_the_rest(
         except ValidationError as next_error:
             error = next_error
         else:
-            return tuple(rule_problems(file, replace(around, dropped=frozenset(dropped))))
+            ruled = rule_problems(file, replace(around, dropped=frozenset(dropped)))
+            return tuple(islice(ruled, PROBLEMS_MAX))
     return ()
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from api.documents.document import child
 from api.job_files.schemas import WORKERS_MAX, JobFile, JobRequest
@@ -57,6 +58,7 @@ def rule_problems(file: JobFile, around: Surroundings) -> Iterator[SpecProblem]:
     yield from _environment(file.spec)
     yield from _references(file.spec, around)
     yield from _topology(file.spec, around)
+    yield from _slices(file.spec, around)
     yield from _times(file.spec)
     yield from _communication(file.spec)
     yield from _policies(file.spec, around)
@@ -77,6 +79,9 @@ def _not_yet(spec: JobRequest) -> Iterator[SpecProblem]:
     for name, version in NOT_YET.items():
         if name in given:
             yield _unsupported(f"/spec/{name}", name, version)
+    warning = spec.checkpoint.warning if spec.checkpoint else None
+    if warning is not None and parse_duration(warning) > 0:
+        yield _unsupported("/spec/checkpoint/warning", "checkpoint.warning", "0.2")
     if spec.communication is not None and spec.communication.step_pattern:
         yield _unsupported("/spec/communication/stepPattern", "communication.stepPattern", "0.2")
     places = [("/spec/resources", spec.resources)]
@@ -226,6 +231,27 @@ def _topology(spec: JobRequest, around: Surroundings) -> Iterator[SpecProblem]:
         if level not in known:
             detail = f'there is no level "{level[:80]}"{nearest(level[:80], known)}'
             yield SpecProblem(pointer=pointer, reason="UnknownLevel", detail=detail)
+
+
+def _slices(spec: JobRequest, around: Surroundings) -> Iterator[SpecProblem]:
+    """Groups lie inside each other, and cut up the workers of a role with GPUs."""
+    slices = spec.topology.slices if spec.topology else ()
+    at = "/spec/topology/slices"
+    levels = [NODE_LEVEL, *(around.levels or ()), CLUSTER_LEVEL]
+    for i, (outer, inner) in enumerate(pairwise(slices), start=1):
+        if outer.workers % inner.workers:
+            detail = f"must divide {outer.workers}, the workers of the group around it"
+            yield SpecProblem(pointer=f"{at}/{i}/workers", reason="InvalidValue", detail=detail)
+        is_known = inner.within in levels and outer.within in levels
+        if is_known and levels.index(inner.within) > levels.index(outer.within):
+            detail = f'must not be wider than "{outer.within[:80]}", the level around it'
+            yield SpecProblem(pointer=f"{at}/{i}/within", reason="InvalidValue", detail=detail)
+    if slices and "/spec/roles" not in around.dropped:
+        size = slices[0].workers
+        gangs = [role.workers for role in spec.roles if role.gpus_per_worker] or [spec.workers or 1]
+        if all(workers % size for workers in gangs):
+            detail = f"must divide the workers of a role with GPUs: {', '.join(map(str, gangs))}"
+            yield SpecProblem(pointer=f"{at}/0/workers", reason="InvalidValue", detail=detail)
 
 
 def _times(spec: JobRequest) -> Iterator[SpecProblem]:

@@ -68,7 +68,7 @@ class Topology(Wire):
     preferred: Reference | None = None
     """Level at which waiting starts."""
     slices: Annotated[tuple[SliceRequest, ...], Field(strict=False, max_length=16)] = ()
-    """Nested groups, widest first, closest last."""
+    """Nested groups, widest first; each divides the one around it, the first a role's workers."""
     spread: SpreadRequest | None = None
     """For the workers without GPUs of a job with roles; for all of a job without."""
 
@@ -113,7 +113,7 @@ class Checkpoint(Wire):
     restart_cost: Time | None = None
     """Time from start to the first new step."""
     warning: Time | None = None
-    """Notice before SIGTERM; default 0s."""
+    """Notice before SIGTERM; default 0s, and more is not supported yet."""
 
 
 class FailureRule(Wire):

@@ -39,9 +39,13 @@ _OPTIONS_SHOWN_MAX = 12
 _OWN_REASON = re.compile(r"[A-Z][A-Za-z]+")
 
 
+PROBLEMS_MAX = 100
+"""Findings told of one body: whoever has more begins with these."""
+
+
 def problems(error: ValidationError, model: type[BaseModel]) -> tuple[SpecProblem, ...]:
-    """Every finding of a type check against `model`, in the order of the file's fields."""
-    found = error.errors(include_url=False)
+    """The first findings of a type check against `model`, in the order of the file's fields."""
+    found = error.errors(include_url=False)[:PROBLEMS_MAX]
     return tuple(_problem(one, model) for one in found if not _is_consequence(one, found))
 
 

@@ -84,7 +84,7 @@ def checked_job(submission: Submission, document: Document) -> tuple[Job, str]:
     project = find_project(services, submission.caller, submission.project)
     file = read_job_file(document, _surroundings(services, project))
     spec = to_spec(file.spec, labels=dict(file.metadata.labels), default_queue=project.queues[0])
-    refused = services.cluster.now().refusal(spec)
+    refused = services.cluster.refusal(spec)
     if refused is not None:
         raise RequestError("NeverFits", explain(refused))
     job = commands.new_job(

@@ -6,10 +6,13 @@ from functools import cached_property
 
 from scheduler.domain.gang import gang_request
 from scheduler.domain.job import JobSpec
-from scheduler.domain.placement import NeverFits, Placement, PoolMissing
+from scheduler.domain.placement import LevelMissing, NeverFits, Placement, PoolMissing
 from scheduler.domain.topology import Level, Node, TopologyTree, topology_tree
 from scheduler.engine.free_gpus import FreeGpus
 from scheduler.engine.placing import place_gang
+
+Refusal = NeverFits | PoolMissing | LevelMissing
+"""Answers that no waiting changes."""
 
 
 class EmptyCluster:
@@ -24,12 +27,15 @@ class EmptyCluster:
         """Whether there is a cluster to speak of."""
         return bool(self.nodes)
 
-    def refusal(self, spec: JobSpec) -> NeverFits | PoolMissing | None:
-        """Why waiting can not help; None if it can, or while no cluster has been observed."""
+    def refusal(self, spec: JobSpec) -> Refusal | None:
+        """Why waiting can not help; None if it can, or while no cluster has been observed.
+
+        Not for several threads at once: looking for a place uses a scratch pad.
+        """
         if not self.is_observed:
             return None
         answer = place_gang(gang_request(spec), self._free)
-        if isinstance(answer, NeverFits | PoolMissing):
+        if isinstance(answer, Refusal):
             return answer
         assert isinstance(answer, Placement), "an empty cluster has room or never will"
         return None

@@ -59,7 +59,9 @@ def serving(door: FrontDoor) -> Iterator[LiveServer]:
     app = create_app(door.deps)
     config = uvicorn.Config(app, log_level="warning", lifespan="on", access_log=False)
     server = uvicorn.Server(config)
-    with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(512)
         thread = Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 
 import yaml
 from hypothesis import given, settings
@@ -12,9 +13,11 @@ from api.documents.reading import read_document
 from api.job_files.reading import read_job_file
 from api.job_files.schemas import JobFile, JobFileMetadata
 from api.job_files.spec_mapping import to_request, to_spec
+from scheduler.control.fitting import EmptyCluster, Refusal
 from scheduler.domain.errors import InvalidSpecError
-from scheduler.domain.ids import QueueName
-from scheduler.domain.job import JobSpec
+from scheduler.domain.ids import LevelName, QueueName
+from scheduler.domain.job import JobSpec, TopologyRequest
+from tests.builders import a_cluster
 from tests.unit.api.job_files.reading import AROUND
 from tests.unit.api.job_files.specs import specs
 
@@ -52,6 +55,20 @@ def test_defaults_are_filled_in_once(spec: JobSpec) -> None:
     once = as_file(spec)
 
     assert as_file(as_spec(once, is_yaml=False)) == once
+
+
+@settings(max_examples=50)
+@given(specs())
+def test_no_accepted_spec_breaks_the_placing_of_gangs(spec: JobSpec) -> None:
+    drawn = a_cluster("s1/rack1: 8 8\ns1/rack2: 8 4\ns2/rack3: 8")
+    levels = [
+        replace(level, name=LevelName(name))
+        for level, name in zip(drawn.levels, AROUND.levels or (), strict=True)
+    ]
+    small = tuple(replace(role, workers=min(role.workers, 6)) for role in spec.roles)
+    for gang in (spec, replace(spec, roles=small, topology=TopologyRequest(), pool=None)):
+        cluster = EmptyCluster(levels, drawn.nodes)
+        assert isinstance(cluster.refusal(gang), Refusal | None)
 
 
 _FIELDS = [

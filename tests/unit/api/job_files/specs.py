@@ -18,8 +18,11 @@ from scheduler.domain.job import (
 )
 from scheduler.domain.resources import Resources
 
+LEVELS = ("node", "rack", "spine", "cluster")
+"""Closest first."""
+
 names = st.from_regex(rf"[a-z]([-a-z0-9]{{0,{NAME_LENGTH_MAX - 2}}}[a-z0-9])?", fullmatch=True)
-levels = st.sampled_from(["node", "rack", "spine", "cluster"]).map(LevelName)
+levels = st.sampled_from(LEVELS).map(LevelName)
 pools = st.sampled_from(["h100", "cpu"]).map(PoolName)
 printable = st.text(
     st.characters(exclude_categories=["C", "Zl", "Zp"], include_characters="\t\n"), max_size=20
@@ -117,21 +120,31 @@ profiles = st.builds(
     ),
 )
 
-topologies = st.builds(
-    TopologyRequest,
-    required=st.none() | levels,
-    preferred=st.none() | levels,
-    slices=st.lists(st.builds(Slice, workers=st.integers(1, 64), within=levels), max_size=2).map(
-        tuple
-    ),
-)
+
+@st.composite
+def topologies(draw: st.DrawFn, gang: tuple[Role, ...]) -> TopologyRequest:
+    """Caps on a gang's placement; slices cut up its first role with GPUs, one inside the other."""
+    slices: list[Slice] = []
+    with_gpus = [role for role in gang if role.gpus_per_worker]
+    if with_gpus:
+        size, level = with_gpus[0].workers, len(LEVELS) - 1
+        for _ in range(draw(st.integers(0, 2))):
+            size = draw(st.sampled_from([n for n in range(1, size + 1) if size % n == 0]))
+            level = draw(st.integers(0, level))
+            slices.append(Slice(workers=size, within=LevelName(LEVELS[level])))
+    return TopologyRequest(
+        required=draw(st.none() | levels),
+        preferred=draw(st.none() | levels),
+        slices=tuple(slices),
+    )
+
+
 checkpoints = st.just(CheckpointRequest()) | st.builds(
     CheckpointRequest,
     path=st.sampled_from(["", "/ckpt/run1"]),
     every=st.none() | times,
     grace=st.integers(SECOND, HOUR).map(Duration),
     restart_cost=st.none() | times,
-    warning=st.integers(0, HOUR).map(Duration),
     is_declared=st.just(True),  # noqa: FBT003 - hypothesis takes the value so
 )
 failure_policies = st.builds(
@@ -164,7 +177,7 @@ def specs(draw: st.DrawFn) -> JobSpec:
         gpu_models=tuple(GpuModel(m) for m in draw(st.sampled_from([(), ("H100-80GB",)]))),
         mixes_gpu_models=draw(st.booleans()),
         pool=draw(st.none() | pools),
-        topology=draw(topologies),
+        topology=draw(topologies(gang)),
         communication=draw(st.none() | profiles),
         iterations=draw(st.none() | counts),
         run_time_max=draw(st.none() | second_or_more),

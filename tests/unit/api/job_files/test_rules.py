@@ -129,6 +129,35 @@ BROKEN = [
         "UnknownLevel",
         id="level of a slice",
     ),
+    # Groups.
+    pytest.param(
+        {"workers": 6, "topology": {"slices": [{"workers": 4, "within": "rack"}]}},
+        "/spec/topology/slices/0/workers",
+        "InvalidValue",
+        id="a group that does not divide the gang",
+    ),
+    pytest.param(
+        {
+            "workers": 8,
+            "topology": {
+                "slices": [{"workers": 4, "within": "rack"}, {"workers": 3, "within": "node"}]
+            },
+        },
+        "/spec/topology/slices/1/workers",
+        "InvalidValue",
+        id="a group that does not divide the one around it",
+    ),
+    pytest.param(
+        {
+            "workers": 8,
+            "topology": {
+                "slices": [{"workers": 4, "within": "node"}, {"workers": 2, "within": "rack"}]
+            },
+        },
+        "/spec/topology/slices/1/within",
+        "InvalidValue",
+        id="a group wider than the one around it",
+    ),
     # Names.
     pytest.param({"env": {"RANK": "0"}}, "/spec/env/RANK", "ReservedName", id="RANK is ours"),
     pytest.param({"env": {"DALLY_X": "0"}}, "/spec/env/DALLY_X", "ReservedName", id="so is DALLY_"),
@@ -187,6 +216,9 @@ BROKEN = [
         "/spec/elastic",
         "NotSupportedYet",
         id="elastic",
+    ),
+    pytest.param(
+        {"checkpoint": {"warning": "30s"}}, "/spec/checkpoint/warning", "NotSupportedYet", id="warn"
     ),
     pytest.param({"spares": 1}, "/spec/spares", "NotSupportedYet", id="spares"),
     pytest.param({"dependsOn": [{"job": "a"}]}, "/spec/dependsOn", "NotSupportedYet", id="depends"),
