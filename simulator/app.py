@@ -2,6 +2,7 @@
 
 import typer
 
+from simulator.commands.run import run
 from simulator.commands.trace import trace_app
 
 app = typer.Typer(
@@ -11,6 +12,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(trace_app, name="trace")
+app.command(
+    epilog="Examples: `dally-sim run cluster06.csv --nodes 16 --gpus-per-node 8 --policy srtf "
+    "--network off --costs off --allocation counter --json`, `dally-sim run philly.csv "
+    "--topology examples/topologies/philly-2490.yaml --policy fifo --network off --out RUN`"
+)(run)
 
 
 def main() -> None:

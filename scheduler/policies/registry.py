@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 
 from scheduler.domain.errors import NotFoundError
-from scheduler.policies import fifo, shortest
+from scheduler.policies import fifo, las, shortest
 from scheduler.policies.interface import PolicyMaker
 
 POLICIES: Mapping[str, PolicyMaker] = {
     fifo.STRICT: fifo.Fifo,
     fifo.BACKFILL: fifo.Fifo,
+    "nowait": fifo.Fifo,
+    "las": las.ByService,
+    "las-exact": las.LasExact,
     "sjf": shortest.FewestGpus,
     "srtf": shortest.LeastTime,
     "srsf": shortest.LeastService,
