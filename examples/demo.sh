@@ -36,7 +36,8 @@ show() {
 }
 
 echo "$ dallyd serve"
-dallyd serve --data-dir "$folder/data" --port 0 >"$folder/server.log" 2>&1 &
+# In a session of its own: Ctrl-C must not end it before the job is cancelled.
+setsid dallyd serve --data-dir "$folder/data" --port 0 >"$folder/server.log" 2>&1 &
 server=$!
 deadline=$((SECONDS + 30))
 until config=$(grep -m 1 -o 'dally config set-context .*' "$folder/server.log"); do
