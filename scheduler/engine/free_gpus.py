@@ -14,7 +14,7 @@ from scheduler.engine.counting import PLAIN, FitCounts, GpuCounts, Grouping, Nee
 from scheduler.engine.eligible import Eligible
 from scheduler.engine.free_nodes import FreeNodes
 from scheduler.engine.gpu_order import GpuOrder
-from scheduler.engine.slack import Slack
+from scheduler.engine.slack import Proportion, Slack
 
 _COUNTS_KEPT = 128
 """Needs whose counts are kept up to date; the one that was asked for longest ago goes first."""
@@ -55,6 +55,7 @@ class FreeGpus(FreeNodes):
         self._orders: dict[Eligible, GpuOrder] = {}
         self._counts: dict[tuple[Eligible, Need, Grouping, bool], FitCounts] = {}
         self._slacks: dict[tuple[Eligible, Need], Slack] = {}
+        self._proportions: dict[Eligible, Proportion] = {}
         self._generation = 0
         self._assignments: dict[tuple[RoleName, int, int], Assignment] = {}
         self._placements: dict[tuple[RoleName, int, int], Placement] = {}
@@ -68,11 +69,10 @@ class FreeGpus(FreeNodes):
             if len(self._ready) >= _REQUESTS_KEPT:
                 self._ready.clear()
             found = self._ready[request] = Ready(ask)
-        for slack in found.slacks:
-            slack.refresh()
-        if found.generation != self._generation or (
-            found.slacks and found.bound != tuple(slack.nodes_bound > 0 for slack in found.slacks)
-        ):
+        is_stale = found.generation != self._generation
+        if not is_stale and found.slacks:
+            is_stale = found.bound != tuple([slack.binds() for slack in found.slacks])
+        if is_stale:
             self._look_up(found)
         return found
 
@@ -138,13 +138,8 @@ class FreeGpus(FreeNodes):
 
     def only_gpus_bind(self, eligible: Eligible, need: Need) -> bool:
         """Whether GPUs alone decide at present how many workers fit on any node."""
-        if not need.gpus:
-            return False
         slack = self._slack(eligible, need)
-        if slack is None:
-            return True
-        slack.refresh()
-        return slack.nodes_bound == 0
+        return need.gpus > 0 and (slack is None or not slack.binds())
 
     def empty(self) -> "FreeGpus":
         """The same cluster with nobody on it and every node in order."""
@@ -154,14 +149,18 @@ class FreeGpus(FreeNodes):
 
     def _slack(self, eligible: Eligible, need: Need) -> Slack | None:
         """What watches whether something else than GPUs binds; None where nothing can."""
-        if need.resources is NOTHING and not self.counts_seats:
+        if not need.gpus or (need.resources is NOTHING and not self.counts_seats):
             return None
         key = (eligible, need)
         found = self._slacks.get(key)
         if found is None:
-            found = Slack(self, need.gpus, need.resources, self.allowed(eligible))
-            if len(self._slacks) >= _COUNTS_KEPT:
+            allowed = self.allowed(eligible)
+            proportion = self._proportions.get(eligible)
+            if proportion is None:
+                proportion = self._proportions[eligible] = Proportion(self, allowed)
+            if len(self._slacks) >= _REQUESTS_KEPT:
                 self._slacks.clear()
+            found = Slack(self, need.gpus, need.resources, allowed, proportion)
             self._slacks[key] = found
         return found
 
@@ -173,9 +172,9 @@ class FreeGpus(FreeNodes):
             found.counts = tuple(
                 self.stale_counts(main.eligible, main.need, main.grouping) for main in mains
             )
-            slacks = [self._slack(main.eligible, main.need) for main in mains if main.need.gpus]
+            slacks = [self._slack(main.eligible, main.need) for main in mains]
             found.slacks = tuple(slack for slack in slacks if slack is not None)
-            found.bound = tuple(slack.nodes_bound > 0 for slack in found.slacks)
+            found.bound = tuple(slack.binds() for slack in found.slacks)
         found.generation = self._generation
 
     def _made(
@@ -198,6 +197,7 @@ class FreeGpus(FreeNodes):
         for eligible in [known for known in self._allowed if known not in in_use]:
             del self._allowed[eligible], self._unfit[eligible]
             self._orders.pop(eligible, None)
+            self._proportions.pop(eligible, None)
 
 
 def _in_order(node: Node) -> Node:

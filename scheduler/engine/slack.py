@@ -5,36 +5,115 @@ of so many GPUs share their counts, whatever else they ask for.
 """
 
 from collections.abc import Iterable, Sequence
+from math import inf
 
 from scheduler.domain.resources import Resources
 from scheduler.engine.free_nodes import FreeNodes
+
+
+class Proportion:
+    """The least of everything else that stands beside a free GPU on any of some nodes.
+
+    Kept as a bound that may be too low: it follows what is taken, and is worked out anew when a
+    need fails it that did not before.
+    """
+
+    def __init__(self, free: FreeNodes, allowed: Sequence[bool]) -> None:
+        self._free = free
+        self._allowed = allowed
+        self._seen = -1
+        self._exact_at = -1
+        self._cpu_milli = self._memory_bytes = self._seats = inf
+
+    def covers(self, gpus: int, resources: Resources) -> bool:
+        """Whether workers of so many GPUs surely find all else wherever they find the GPUs."""
+        if resources.extended:
+            return False
+        free = self._free
+        start = self._seen - free.log_start
+        if start != len(free.log):
+            if start < 0:
+                self._work_out()
+            else:
+                self._lower(free.log[start:])
+            self._seen = free.log_start + len(free.log)
+        if self._is_enough(gpus, resources):
+            return True
+        if self._seen - self._exact_at <= len(self._allowed) // 8:
+            return False
+        self._work_out()
+        return self._is_enough(gpus, resources)
+
+    def _is_enough(self, gpus: int, resources: Resources) -> bool:
+        return (
+            resources.cpu_milli <= gpus * self._cpu_milli
+            and resources.memory_bytes <= gpus * self._memory_bytes
+            and gpus * self._seats >= 1
+        )
+
+    def _work_out(self) -> None:
+        self._cpu_milli = self._memory_bytes = self._seats = inf
+        self._lower(range(len(self._free.nodes)))
+        self._exact_at = self._free.log_start + len(self._free.log)
+
+    def _lower(self, nodes: Iterable[int]) -> None:
+        free, allowed = self._free, self._allowed
+        all_gpus, all_cpu, all_memory, all_seats = (
+            free.gpus,
+            free.cpu_milli,
+            free.memory_bytes,
+            free.seats,
+        )
+        cpu, memory, seats = self._cpu_milli, self._memory_bytes, self._seats
+        for node in nodes:
+            gpus = all_gpus[node]
+            if gpus > 0 and allowed[node]:
+                # Multiplied and compared first: dividing is the exception.
+                if all_cpu[node] < cpu * gpus:
+                    cpu = all_cpu[node] / gpus
+                if all_memory[node] < memory * gpus:
+                    memory = all_memory[node] / gpus
+                if all_seats[node] < seats * gpus:
+                    seats = all_seats[node] / gpus
+        self._cpu_milli, self._memory_bytes, self._seats = cpu, memory, seats
 
 
 class Slack:
     """Watches one need on the nodes it may use."""
 
     def __init__(
-        self, free: FreeNodes, gpus: int, resources: Resources, allowed: Sequence[bool]
+        self,
+        free: FreeNodes,
+        gpus: int,
+        resources: Resources,
+        allowed: Sequence[bool],
+        proportion: Proportion,
     ) -> None:
         assert gpus > 0
         self._free = free
         self._gpus = gpus
         self._resources = resources
         self._allowed = allowed
-        self._is_bound = [False] * len(free.nodes)
+        self._proportion = proportion
+        self._is_bound: list[bool] = []
+        """Per node; empty as long as proportion settles it."""
+        self._nodes_bound = 0
         self._seen = -1
-        self.nodes_bound = 0
-        """Nodes on which something else than GPUs binds."""
 
-    def refresh(self) -> None:
-        """Take in what has changed since the last call."""
+    def binds(self) -> bool:
+        """Whether on any node something else than GPUs binds."""
+        if self._proportion.covers(self._gpus, self._resources):
+            return False
         free = self._free
         log = free.log
         start = self._seen - free.log_start
+        if not self._is_bound:
+            self._is_bound = [False] * len(free.nodes)
         if start != len(log):
             is_far_behind = start < 0 or len(log) - start > len(free.nodes)
             self._update(range(len(free.nodes)) if is_far_behind else log[start:])
             self._seen = free.log_start + len(log)
+        return self._nodes_bound > 0
 
     def _update(self, nodes: Iterable[int]) -> None:
         free, need, allowed, bound = self._free, self._gpus, self._allowed, self._is_bound
@@ -47,14 +126,14 @@ class Slack:
                 seats[node] < fit
                 or cpu[node] < fit * cpu_each
                 or memory[node] < fit * memory_each
-                or (
-                    bool(extended_each)
-                    and any(
-                        free.extended[node].get(name, 0) < fit * amount
-                        for name, amount in extended_each
-                    )
-                )
+                or (bool(extended_each) and self._lacks(node, fit))
             )
             if is_bound is not bound[node]:
                 bound[node] = is_bound
-                self.nodes_bound += 1 if is_bound else -1
+                self._nodes_bound += 1 if is_bound else -1
+
+    def _lacks(self, node: int, workers: int) -> bool:
+        extended = self._free.extended[node]
+        return any(
+            extended.get(name, 0) < workers * amount for name, amount in self._resources.extended
+        )
