@@ -18,6 +18,8 @@ class RoleAsk:
 
     role: RoleRequest
     eligible: Eligible
+    eligible_any: Eligible
+    """Nodes of any acceptable model, of which a gang may have to keep to one."""
     need: Need
     grouping: Grouping
 
@@ -65,6 +67,9 @@ class Ask:
 
     def variants(self, role: RoleAsk) -> Iterator[RoleAsk]:
         """The same role for every choice of models."""
+        if len(self.choices) == 1:
+            yield role
+            return
         for choice in self.choices:
             yield next(found for found in choice if found.role is role.role)
 
@@ -89,7 +94,11 @@ def ask_of(
     widest = len(tree.levels) - 1
     if request.required is not None:
         widest = _index(tree, request.required)
-    choices = tuple(_gang_ask(request, choice, tree) for choice in _model_choices(request, models))
+    every_model = request.models or models
+    choices = tuple(
+        _gang_ask(request, choice, every_model, tree)
+        for choice in _model_choices(request, every_model)
+    )
     return Ask(
         request=request,
         widest=widest,
@@ -112,18 +121,22 @@ def _levels_named(request: GangRequest) -> Iterator[LevelName]:
 
 
 def _model_choices(
-    request: GangRequest, known: tuple[GpuModel, ...]
+    request: GangRequest, models: tuple[GpuModel, ...]
 ) -> Iterator[tuple[GpuModel, ...]]:
     """Sets of models the gang may use at once, the job's first choice first; at least one."""
-    models = request.models or known
     if request.mixes_models or not models or not any(role.gpus for role in request.roles):
         yield models
     else:
         yield from ((model,) for model in models)
 
 
-def _gang_ask(request: GangRequest, models: tuple[GpuModel, ...], tree: TopologyTree) -> GangAsk:
-    asks = [_role_ask(role, models, tree) for role in request.roles]
+def _gang_ask(
+    request: GangRequest,
+    models: tuple[GpuModel, ...],
+    every_model: tuple[GpuModel, ...],
+    tree: TopologyTree,
+) -> GangAsk:
+    asks = [_role_ask(role, models, every_model, tree) for role in request.roles]
     # A lone worker accompanies the others, however large it is.
     main = max(
         range(len(asks)),
@@ -141,13 +154,21 @@ def _largest_first(ask: RoleAsk) -> tuple[int, int, str]:
     return (-ask.role.gpus, -ask.role.workers, ask.role.name)
 
 
-def _role_ask(role: RoleRequest, models: tuple[GpuModel, ...], tree: TopologyTree) -> RoleAsk:
+def _role_ask(
+    role: RoleRequest,
+    models: tuple[GpuModel, ...],
+    every_model: tuple[GpuModel, ...],
+    tree: TopologyTree,
+) -> RoleAsk:
     resources = NOTHING if role.resources == NOTHING else role.resources
+    eligible, eligible_any = (
+        Eligible(pool=role.pool, models=named if role.gpus else None, filters=role.filters)
+        for named in (models, every_model)
+    )
     return RoleAsk(
         role=role,
-        eligible=Eligible(
-            pool=role.pool, models=models if role.gpus else None, filters=role.filters
-        ),
+        eligible=eligible,
+        eligible_any=eligible_any,
         need=Need(gpus=role.gpus, resources=resources),
         grouping=_grouping(role, tree),
     )

@@ -209,6 +209,15 @@ class Wanted(NamedTuple):
     """Workers per unit."""
 
 
+def candidates(tally: Tally, level: int, groups: int) -> Iterable[int]:
+    """Known domains of `level` that hold so many groups, in the order in which they are tried."""
+    if tally.is_indexed:
+        return tally.counts.holding(level, groups)
+    size = tally.counts.grouping.size
+    found = [d for d in tally.counts.known(level) if tally.value(level, d, size) >= groups]
+    return sorted(found, key=lambda d: (tally.value(level, d, size), tally.order(level, d, size)))
+
+
 def take(tally: Tally, level: int, domains: Iterable[int], wanted: Wanted) -> list[Share] | None:
     """Shares of `domains` that add up to what is wanted; None if they do not hold it."""
     unit = wanted.unit
@@ -283,10 +292,32 @@ def _for_companion(
     return Share(first, tally.value_beside(level, first, unit) * unit, 1)
 
 
+def _fitting_beside(tally: Tally, level: int, groups: int) -> int:
+    """The domain that holds all groups and the companion with the least room to spare."""
+    counts, size = tally.counts, tally.counts.grouping.size
+    displaced_max = 0 if tally.companion is None else tally.companion.displaced_max
+    is_first_enough = tally.rules.tie_break is TieBreak.UPLINKS
+    best, best_key = -1, (0, tuple[int, ...]())
+    for domain in counts.holding(level, groups):
+        if best >= 0 and counts.units(level, domain, size) - displaced_max > best_key[0]:
+            break
+        value = tally.value_beside(level, domain, size)
+        if value < groups:
+            continue
+        key = (value, tally.order_beside(level, domain, size))
+        if best < 0 or key < best_key:
+            best, best_key = domain, key
+        if value == groups and is_first_enough:
+            break
+    return best
+
+
 def _fitting(tally: Tally, level: int, groups: int, *, is_widest: bool) -> int:
     """The domain of `level` that takes the whole gang; -1 if none does."""
     if tally.is_indexed:
         return tally.counts.tightest(level, groups)
+    if not tally.scores and tally.rules.algorithm is not Algorithm.LEAST_FREE:
+        return _fitting_beside(tally, level, groups)
     size = tally.counts.grouping.size
     fitting = [d for d in tally.counts.known(level) if tally.value_beside(level, d, size) >= groups]
     if not fitting:

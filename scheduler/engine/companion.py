@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from scheduler.engine.counting import FitCounts, Need
+from scheduler.engine.counting import FitCounts, Need, amounts
 
 
 class Beside(NamedTuple):
@@ -17,17 +17,26 @@ class Beside(NamedTuple):
 
 
 class Companion:
-    """The counts of a role when one worker of another role goes into the same domain."""
+    """The counts of a role when one worker of another role goes into the same domain.
 
-    def __init__(self, counts: FitCounts, own: FitCounts) -> None:
+    The needs are told apart from the counts: counts may be shared by needs that differ in what
+    does not bind.
+    """
+
+    def __init__(self, counts: FitCounts, need: Need, own: FitCounts, own_need: Need) -> None:
         self._counts = counts
+        self._need = need
         self._own = own
+        self._own_need = own_need
         self._known: dict[tuple[int, int], Beside] = {}
 
     @property
-    def need(self) -> Need:
-        """What the companion takes."""
-        return self._own.need
+    def displaced_max(self) -> int:
+        """The most workers that the companion can displace on any node."""
+        taken = _amounts_of(self._own_need)
+        each = _amounts_of(self._need)
+        # What the companion takes, in workers and rounded up.
+        return max(-(-taken.get(name, 0) // amount) for name, amount in each.items() if amount)
 
     def beside(self, level: int, domain: int) -> Beside:
         """What `domain` holds beside the companion, which goes where it displaces the fewest."""
@@ -42,9 +51,21 @@ class Companion:
         is_possible = self._own.fits[0][node] > 0
         fits = counts.fits[0][node]
         if is_possible and fits:
-            fits = counts.usable(0, node, counts.fit_beside(node, self.need))
+            fits = counts.usable(0, node, self._fit_beside(node))
         groups = counts.slices(0, node, fits) if counts.grouping.level == 0 else 0
         return Beside(is_possible=is_possible, fits=fits, groups=groups)
+
+    def _fit_beside(self, node: int) -> int:
+        """Workers that fit on an allowed node beside the companion."""
+        free = self._counts.free
+        taken = {name: amount for _, amount, name in amounts(free, self._own_need, node)}
+        return max(
+            0,
+            min(
+                (have - taken.get(name, 0)) // amount
+                for have, amount, name in amounts(free, self._need, node)
+            ),
+        )
 
     def _in(self, level: int, domain: int) -> Beside:
         counts = self._counts
@@ -66,3 +87,15 @@ class Companion:
         elif level > counts.grouping.level:
             groups -= min(lost_groups)
         return Beside(is_possible=True, fits=fits, groups=groups)
+
+
+def _amounts_of(need: Need) -> dict[str, int]:
+    """What one worker takes, by resource; a seat always."""
+    resources = need.resources
+    return {
+        "workers": 1,
+        "gpus": need.gpus,
+        "cpu": resources.cpu_milli,
+        "memory": resources.memory_bytes,
+        **dict(resources.extended),
+    }

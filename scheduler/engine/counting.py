@@ -10,7 +10,8 @@ Counts follow the log of changed nodes: a change costs one step per level, and n
 looked at again.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduler.domain.resources import NOTHING, Resources
@@ -93,6 +94,9 @@ class FitCounts:
         ]
         self._known = [[d.is_known for d in domains] for domains in free.tree.domains]
         self.seen = -1
+        """Place in the pad's log up to which changes are taken in."""
+        self.told: tuple[int, Mapping[str, int]] = (-2, {})
+        """Why nodes are kept away, as worked out at that place."""
         self._seen_uplinks = -1
 
     def refresh(self) -> None:
@@ -126,17 +130,40 @@ class FitCounts:
         order = self._order(level)
         if order is not None:
             return order.find(self._key(level, groups))
-        fits, uplinks, size = self.fits[level], self.free.uplinks[level], self.grouping.size
+        size = self.grouping.size
         return min(
             (number for number in self.known(level) if self.units(level, number, size) >= groups),
-            key=lambda number: (
-                self.units(level, number, size),
-                fits[number],
-                self.left_over(number) if level == 0 else 0,
-                min(GANGS_MAX, uplinks[number]),
-                number,
-            ),
+            key=lambda number: self._tightness(level, number),
             default=-1,
+        )
+
+    def holding(self, level: int, groups: int) -> Iterator[int]:
+        """The known domains of `level` that hold so many groups, the tightest first.
+
+        What is free may change in between, if it is as before when the next one is asked for.
+        """
+        order, start = self._order_for(level, groups)
+        if order is None:
+            size = self.grouping.size
+            found = [n for n in self.known(level) if self.units(level, n, size) >= groups]
+            yield from sorted(found, key=lambda number: self._tightness(level, number))
+            return
+        for key in order.keys[bisect_left(order.keys, start) :]:
+            self.refresh()
+            self._order(level)
+            yield from list(order.members(key))
+
+    def _order_for(self, level: int, groups: int) -> tuple[Buckets | None, int]:
+        """The order of a level, and the key from which on its domains hold so many groups."""
+        return self._order(level), self._key(level, groups)
+
+    def _tightness(self, level: int, number: int) -> tuple[int, ...]:
+        return (
+            self.units(level, number, self.grouping.size),
+            self.fits[level][number],
+            self.left_over(number) if level == 0 else 0,
+            min(GANGS_MAX, self.free.uplinks[level][number]),
+            number,
         )
 
     def most(self, level: int) -> int:
@@ -181,16 +208,6 @@ class FitCounts:
             number for number, domain in enumerate(self.free.tree.domains[level]) if domain.is_known
         )
 
-    def fit_beside(self, node: int, other: Need) -> int:
-        """Workers that fit on an allowed node beside one worker of another kind."""
-        taken = {"gpus": other.gpus, "workers": 1, **_amounts(other.resources)}
-        return max(
-            0,
-            min(
-                (have - taken.get(name, 0)) // amount for have, amount, name in self._amounts(node)
-            ),
-        )
-
     def nodes_short(self) -> dict[str, int]:
         """Allowed nodes on which not one worker fits, by the resource that is shortest."""
         return self._short
@@ -202,23 +219,6 @@ class FitCounts:
     def left_over(self, node: int) -> int:
         """Free GPUs that stay on a node when it is filled with workers of this kind."""
         return max(0, self.free.gpus[node] - self.fits[0][node] * self.need.gpus)
-
-    def _amounts(self, node: int) -> Iterator[tuple[int, int, str]]:
-        """What is free on a node and what one worker takes of it, for all that it takes."""
-        free, need = self.free, self.need
-        if need.gpus:
-            yield free.gpus[node], need.gpus, "gpus"
-        yield free.seats[node], 1, "workers"
-        resources = need.resources
-        if resources.cpu_milli:
-            yield free.cpu_milli[node], resources.cpu_milli, "cpu"
-        if resources.memory_bytes:
-            yield free.memory_bytes[node], resources.memory_bytes, "memory"
-        if resources.extended:
-            extended = free.extended[node]
-            for name, amount in resources.extended:
-                if amount:
-                    yield extended.get(name, 0), amount, name
 
     def _update(self, nodes: Iterable[int]) -> None:
         fits, allowed, dirty = self.raw[0], self.allowed, self._dirty[0]
@@ -234,7 +234,10 @@ class FitCounts:
                 else:
                     self._set(node, fit)
             if not fit:
-                self._note_short(node, min((h // a, name) for h, a, name in self._amounts(node))[1])
+                self._note_short(
+                    node,
+                    min((h // a, name) for h, a, name in amounts(self.free, self.need, node))[1],
+                )
             elif not before:
                 self._note_short(node, "")
             dirty.add(node)
@@ -345,6 +348,12 @@ class GpuCounts(FitCounts):
         """As for all counts."""
         return super().tightest(level, groups) if level else self.tightest_node(groups)
 
+    def _order_for(self, level: int, groups: int) -> tuple[Buckets | None, int]:
+        if level:
+            return super()._order_for(level, groups)
+        self._nodes.refresh()
+        return self._nodes.buckets, groups * self.need.gpus * GANGS
+
     def most(self, level: int) -> int:
         """As for all counts."""
         if level:
@@ -375,12 +384,21 @@ class GpuCounts(FitCounts):
                     dirty.add(domain)
 
 
-def _amounts(resources: Resources) -> dict[str, int]:
-    return {
-        "cpu": resources.cpu_milli,
-        "memory": resources.memory_bytes,
-        **dict(resources.extended),
-    }
+def amounts(free: FreeNodes, need: Need, node: int) -> Iterator[tuple[int, int, str]]:
+    """What is free on a node and what one worker takes of it, for all that it takes."""
+    if need.gpus:
+        yield free.gpus[node], need.gpus, "gpus"
+    yield free.seats[node], 1, "workers"
+    resources = need.resources
+    if resources.cpu_milli:
+        yield free.cpu_milli[node], resources.cpu_milli, "cpu"
+    if resources.memory_bytes:
+        yield free.memory_bytes[node], resources.memory_bytes, "memory"
+    if resources.extended:
+        extended = free.extended[node]
+        for name, amount in resources.extended:
+            if amount:
+                yield extended.get(name, 0), amount, name
 
 
 def _copied(levels: list[list[int]]) -> list[list[int]]:

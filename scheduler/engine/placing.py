@@ -1,7 +1,8 @@
 """Where a gang goes: the closest level, the tightest topology domain, the fewest sub-domains."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from scheduler.domain.gang import GangRequest
 from scheduler.domain.ids import NodeName, RoleName
@@ -15,6 +16,7 @@ from scheduler.engine.choosing import (
     Rules,
     Share,
     Tally,
+    candidates,
     scattered,
     seats,
     split_down,
@@ -23,7 +25,11 @@ from scheduler.engine.choosing import (
 from scheduler.engine.companion import Companion
 from scheduler.engine.filling import fill
 from scheduler.engine.free_gpus import FreeGpus, Ready
+from scheduler.engine.packing import Wish, pack
 from scheduler.engine.reasons import why_not
+
+PACKED_MAX = 8
+"""Domains per level in which every way to seat several roles is tried."""
 
 Seating = Mapping[RoleName, Sequence[Share]]
 """Nodes (as numbers in the tree) and workers per role."""
@@ -148,11 +154,19 @@ class _Search:
 
     def seat(self, gang: GangAsk) -> Seating | None:
         """Seats for all roles; None if they do not fit at this level."""
+        if self.level == 0 and self._is_too_large(gang):
+            return None
         if not gang.others:
             return self._seat_alone(gang.main)
         if gang.companion is not None:
             return self._seat_pair(gang.main, gang.companion)
         return self._seat_together(gang)
+
+    def _is_too_large(self, gang: GangAsk) -> bool:
+        """Whether no node has so many GPUs, so that none needs to be looked at."""
+        if self.is_start and (self.rules.is_anywhere or self.rules.algorithm is Algorithm.BALANCED):
+            return False
+        return sum(ask.role.workers * ask.need.gpus for ask in gang) > self.free.gpus_max
 
     def _seat_alone(self, main: RoleAsk) -> Seating | None:
         found = self._seats(self._tally(main), main.groups)
@@ -171,25 +185,44 @@ class _Search:
 
     def _seat_together(self, gang: GangAsk) -> Seating | None:
         """Seats for any number of roles: one after the other inside each domain that may do."""
-        tallies = [self._tally(ask) for ask in gang]
-        main = tallies[0]
-        size = gang.main.grouping.size
-        candidates = [
-            domain
-            for domain in main.counts.known(self.level)
-            if all(
-                tally.value(self.level, domain, ask.grouping.size) >= ask.groups
-                for tally, ask in zip(tallies, gang, strict=True)
-            )
-        ]
-        candidates.sort(
-            key=lambda d: (main.value(self.level, d, size), main.order(self.level, d, size))
-        )
-        for domain in candidates:
+        for domain in self._domains_for_all(gang):
             seating = self._seat_in(domain, gang)
             if seating is not None:
                 return seating
+        if all(ask.grouping.is_plain for ask in gang):
+            for domain in islice(self._domains_for_all(gang), PACKED_MAX):
+                seating = self._packed(domain, gang)
+                if seating is not None:
+                    return seating
         return None
+
+    def _domains_for_all(self, gang: GangAsk) -> Iterator[int]:
+        """Domains that hold each role of its own, the tightest for the main one first."""
+        main, *others = [self._tally(ask) for ask in gang]
+        for domain in candidates(main, self.level, gang.main.groups):
+            if all(
+                tally.value(self.level, domain, ask.grouping.size) >= ask.groups
+                for tally, ask in zip(others, gang.others, strict=True)
+            ):
+                yield domain
+
+    def _packed(self, domain: int, gang: GangAsk) -> Seating | None:
+        """Seats for all roles inside one domain by trying every way."""
+        wishes = [
+            Wish(
+                workers=ask.role.workers,
+                need=ask.need,
+                allowed=self.free.allowed(ask.eligible),
+            )
+            for ask in gang
+        ]
+        packed = pack(self.free, wishes, self.free.tree.domains[self.level][domain].nodes)
+        if packed is None:
+            return None
+        return {
+            ask.role.name: [Share(node, workers) for node, workers in workers_by_node.items()]
+            for ask, workers_by_node in zip(gang, packed, strict=True)
+        }
 
     def _seat_in(self, domain: int, gang: GangAsk) -> Seating | None:
         """Seats for all roles inside one domain, the largest needs first."""
@@ -225,7 +258,7 @@ class _Search:
         companion = None
         if other is not None:
             own = self.free.counts(other.eligible, other.need, other.grouping)
-            companion = Companion(counts, own)
+            companion = Companion(counts, ask.need, own, other.need)
         return Tally(
             counts=counts,
             rules=self.rules,

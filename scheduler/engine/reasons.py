@@ -1,10 +1,10 @@
 """The numbers behind a no: what keeps each node away, and how many workers fit at each level."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from scheduler.domain.placement import Blocked, NeverFits, TooFewGpus
 from scheduler.engine.asking import Ask, RoleAsk
+from scheduler.engine.counting import FitCounts
 from scheduler.engine.free_gpus import FreeGpus
 
 FITS = "Fits"
@@ -53,21 +53,37 @@ def why_not(ask: Ask, free: FreeGpus, *, could_ever: bool) -> Blocked:
 
 def nodes_by_reason(ask: Ask, role: RoleAsk, free: FreeGpus) -> Mapping[str, int]:
     """How many nodes are kept away by what; the counts add up to the number of nodes."""
-    models = ask.request.models or free.models
-    eligible = replace(role.eligible, models=models if role.need.gpus else None)
-    counts = free.counts(eligible, role.need)
-    reasons = dict(free.unfit(eligible))
-    short = counts.nodes_short()
-    for resource, nodes in short.items():
-        reason = _SHORT.get(resource, f"TooFew:{resource}")
-        reasons[reason] = reasons.get(reason, 0) + nodes
-    reasons[FITS] = len(free.nodes) - sum(reasons.values())
+    counts = free.counts(role.eligible_any, role.need)
+    reasons = _without_exclusions(role, counts, free)
+    if not ask.request.excluded:
+        return reasons
+    changed = dict(reasons)
     for name in ask.request.excluded:
         node = free.tree.index_of.get(name)
         if node is not None and counts.allowed[node]:
-            resource = counts.short_on(node)
-            reasons[_SHORT.get(resource, f"TooFew:{resource}")] -= 1
-            reasons["Excluded"] = reasons.get("Excluded", 0) + 1
+            changed[_reason(counts.short_on(node))] -= 1
+            changed["Excluded"] = changed.get("Excluded", 0) + 1
+    return _sorted(changed)
+
+
+def _without_exclusions(role: RoleAsk, counts: FitCounts, free: FreeGpus) -> Mapping[str, int]:
+    """Many requests share these counts, so what they say is kept until they change."""
+    seen, reasons = counts.told
+    if seen != counts.seen:
+        changed = dict(free.unfit(role.eligible_any))
+        for resource, nodes in counts.nodes_short().items():
+            changed[_reason(resource)] = changed.get(_reason(resource), 0) + nodes
+        changed[FITS] = len(free.nodes) - sum(changed.values())
+        reasons = _sorted(changed)
+        counts.told = (counts.seen, reasons)
+    return reasons
+
+
+def _reason(resource: str) -> str:
+    return _SHORT.get(resource, f"TooFew:{resource}")
+
+
+def _sorted(reasons: Mapping[str, int]) -> Mapping[str, int]:
     return {reason: nodes for reason, nodes in sorted(reasons.items()) if nodes}
 
 

@@ -60,7 +60,7 @@ def nodes(draw: st.DrawFn, name: str, *, is_odd: bool = False) -> Node:
     return replace(
         node,
         path=draw(st.sampled_from([node.path, node.path, node.path, ("", ""), (node.path[0], "")])),
-        resources=Resources(cpu_milli=draw(st.integers(0, 8)) * CPU),
+        resources=Resources(cpu_milli=draw(st.integers(0, 6)) * CPU),
         workers_max=draw(st.sampled_from([None, None, 2])),
         pool=PoolName(draw(st.sampled_from(["default", "default", "other"]))),
         is_ready=draw(st.integers(0, 7)) > 0,
@@ -120,6 +120,24 @@ def role_requests(draw: st.DrawFn, name: str, *, workers_max: int = 6) -> RoleRe
         slices=slices,
         spread_by=LevelName("rack") if is_spread else None,
         spread_workers_max=draw(st.integers(1, 2)) if is_spread else 0,
+    )
+
+
+@st.composite
+def gangs_found_if_any(draw: st.DrawFn) -> GangRequest:
+    """A gang that is placed whenever that is possible.
+
+    Roles are seated one after another; all ways are tried only where they may go anywhere. So of
+    several roles with slices or a spread, some that could be placed are not.
+    """
+    gang = draw(gangs())
+    if len(gang.roles) == 1 or (len(gang.roles) == 2 and gang.roles[-1].workers == 1):
+        return gang
+    return replace(
+        gang,
+        roles=tuple(
+            replace(role, slices=(), spread_by=None, spread_workers_max=0) for role in gang.roles
+        ),
     )
 
 

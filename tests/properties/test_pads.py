@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,9 +11,11 @@ from scheduler.domain.placement import Placement
 from scheduler.engine.asking import Ask
 from scheduler.engine.free_gpus import FreeGpus
 from scheduler.engine.placing import place_gang
+from tests.proof import times
 from tests.properties.gangs import World, gangs, worlds
 
-many = settings(max_examples=200, deadline=None)
+pytestmark = pytest.mark.proof
+many = settings(max_examples=times(ci=100, proof=5_000), deadline=None)
 
 
 @many

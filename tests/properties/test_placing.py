@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +12,8 @@ from scheduler.domain.topology import Node
 from scheduler.engine.choosing import Algorithm, Rules, TieBreak
 from scheduler.engine.placing import place_gang
 from tests.placements import broken_promises
-from tests.properties.gangs import World, gangs, nodes, plain_gangs, worlds
+from tests.proof import times
+from tests.properties.gangs import World, gangs, gangs_found_if_any, nodes, plain_gangs, worlds
 
 ALL_RULES = [
     Rules(algorithm=algorithm, tie_break=tie_break, is_anywhere=is_anywhere)
@@ -20,7 +22,8 @@ ALL_RULES = [
     for is_anywhere in (False, True)
 ]
 
-many = settings(max_examples=300, deadline=None)
+pytestmark = pytest.mark.proof
+many = settings(max_examples=times(ci=200, proof=5_000), deadline=None)
 
 
 @many
@@ -55,7 +58,7 @@ def test_the_short_way_gives_the_answers_of_the_general_way(
 
 
 @many
-@given(worlds(is_odd=True), gangs(), nodes("new"))
+@given(worlds(is_odd=True), gangs_found_if_any(), nodes("new"))
 def test_one_more_free_node_never_makes_a_gang_impossible(
     world: World, gang: GangRequest, node: Node
 ) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import pytest
 from hypothesis import given, settings
 
 from scheduler.domain.gang import GangRequest
@@ -9,12 +10,14 @@ from scheduler.domain.placement import Placement
 from scheduler.domain.topology import TopologyTree
 from scheduler.engine.free_gpus import FreeGpus
 from scheduler.engine.placing import place_gang
+from tests.proof import times
 from tests.properties.gangs import World, plain_gangs, worlds
 
 Spots = Mapping[int, int]
 """Workers per node (as a number in the tree)."""
 
-many = settings(max_examples=300, deadline=None)
+pytestmark = pytest.mark.proof
+many = settings(max_examples=times(ci=150, proof=5_000), deadline=None)
 
 
 @many
