@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import dally_runtime as dally
 import numpy as np
@@ -117,7 +118,7 @@ def train(training: Training) -> None:
             say(training, f"step {training.step} of {args.steps}  {numbers}")
         if has_to_stop:
             say(training, f"stopped after step {training.step}; the checkpoint is written")
-            sys.exit(STOPPED)
+            leave(STOPPED)
 
 
 def check(training: Training) -> None:
@@ -127,7 +128,7 @@ def check(training: Training) -> None:
     digests: list[bytes] = [b""] * training.size
     dist.all_gather_object(digests, digest)
     if set(digests) != {digest}:
-        sys.exit(f"rank {training.rank}: the workers hold different weights")
+        leave(1, f"rank {training.rank}: the workers hold different weights")
     with torch.no_grad():
         found = training.model.module(training.held_out).argmax(dim=1)
     accuracy = (found == training.held_out_labels).float().mean().item()
@@ -135,7 +136,7 @@ def check(training: Training) -> None:
     say(training, f"{training.size} workers hold equal weights {digest.hex()[:12]}")
     say(training, f"accuracy {accuracy:.4f} on {len(found)} held-out images")
     if accuracy < training.args.accuracy_min:
-        sys.exit(f"rank {training.rank}: accuracy {accuracy:.4f} is too low")
+        leave(1, f"rank {training.rank}: accuracy {accuracy:.4f} is too low")
 
 
 def report(training: Training, accuracy: float | None = None) -> None:
@@ -155,6 +156,17 @@ def say(training: Training, text: str) -> None:
         print(text, flush=True)
 
 
+def leave(code: int, why: str = "") -> NoReturn:
+    """End at once, without destructors.
+
+    The one of PyTorch's process group waits for a thread that may wait for the interpreter (seen
+    with PyTorch 1.13).
+    """
+    dally.flush()
+    print(why, end="", flush=True)
+    os._exit(code)
+
+
 def main() -> None:
     """Train, then check."""
     dally.should_stop()  # From here on a stop is noticed.
@@ -169,7 +181,7 @@ def main() -> None:
         say(training, f"resumed at step {training.step} in attempt {dally.attempt()}")
     train(training)
     check(training)
-    dist.destroy_process_group()
+    leave(0)
 
 
 if __name__ == "__main__":

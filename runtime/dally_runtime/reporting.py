@@ -116,6 +116,11 @@ class _Line:
         self._lock = threading.Lock()
         self._reporter: Reporter | None = None
 
+    def flush(self) -> None:
+        """Send what this process has not sent."""
+        if self._reporter is not None:
+            self._reporter.flush()
+
     def reporter(self) -> Reporter | None:
         """None in processes that do not speak for the job."""
         if not speaks_for_the_job() or not variable("DALLY_API_URL"):
@@ -155,3 +160,8 @@ def progress(
                 steps_total=None if steps_total is None else int(steps_total),
             )
         )
+
+
+def flush() -> None:
+    """Send the last report now; only scripts that leave by `os._exit` need to call it."""
+    _line.flush()

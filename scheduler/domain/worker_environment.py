@@ -9,7 +9,6 @@ docs/reference/worker-environment.md says what each of them means.
 """
 
 import json
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -36,7 +35,6 @@ RESERVED_NAMES = frozenset(
         "MASTER_ADDR",
         "MASTER_PORT",
         "NVIDIA_VISIBLE_DEVICES",
-        "OMPI_MCA_odls_base_sigkill_timeout",
         "OMPI_MCA_orte_default_hostfile",
         "PET_MASTER_ADDR",
         "PET_MASTER_PORT",
@@ -247,9 +245,6 @@ def _tf(gang: GangFacts, rank: Rank) -> dict[str, str]:
 def _mpi(gang: GangFacts, _rank: Rank) -> dict[str, str]:
     return {
         "OMPI_MCA_orte_default_hostfile": gang.hostfile,
-        "OMPI_MCA_odls_base_sigkill_timeout": str(
-            math.ceil(in_seconds(gang.spec.checkpoint.grace))
-        ),
         "HYDRA_HOST_FILE": gang.hostfile,
         "I_MPI_HYDRA_HOST_FILE": gang.hostfile,
     }

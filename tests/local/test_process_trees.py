@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.adapters.local.folders import WorkerFolder
 from scheduler.adapters.local.processes import Children
-from scheduler.domain.job import Outcome
+from scheduler.domain.job import Launcher, Outcome
 from scheduler.ports.cluster import WorkerState
 from tests.gangs import an_order
 from tests.local.executor import Executor, is_alive, sh
@@ -90,16 +90,41 @@ def test_a_process_that_took_over_a_number_is_not_touched(executor: Executor) ->
     os.waitpid(stranger, 0)
 
 
-def test_the_whole_group_hears_the_stop_and_gets_its_grace(executor: Executor) -> None:
+@pytest.mark.parametrize("launcher", ["", "setsid"])
+def test_the_whole_tree_hears_the_stop_and_gets_its_grace(
+    executor: Executor, launcher: str
+) -> None:
     # The shell dies of the signal at once; its child needs a moment to save its work.
     child = "trap 'sleep 0.3; echo saved; exit 0' TERM; echo up; while :; do sleep 0.01; done"
-    executor.launch(an_order(command=sh(f'sh -c "{child}"; echo not-reached')))
+    executor.launch(an_order(command=sh(f'{launcher} sh -c "{child}"; echo not-reached')))
     executor.wait_for_log("up")
     executor.stop()
     (end,) = executor.ends()
     assert end.exit_code == 143
     assert "saved" in executor.log()
     assert "not-reached" not in executor.log()
+
+
+def test_under_mpi_the_stop_spares_mpirun(executor: Executor) -> None:
+    # Stands for mpirun: dies of the signal, or ends with what it has started.
+    mpirun = executor.folder / "mpirun"
+    mpirun.write_text('#!/bin/sh\nsh -c "$1"\necho mpirun ended\n')
+    mpirun.chmod(0o755)
+    child = "trap 'echo saved; exit 0' TERM; echo up; while :; do sleep 0.01; done"
+    executor.launch(an_order(command=(str(mpirun), child), launcher=Launcher.MPI))
+    executor.wait_for_log("up")
+    executor.stop()
+    assert executor.ends()[0].exit_code == 0
+    assert "saved\nmpirun ended\n" in executor.log()
+
+
+def test_an_mpirun_that_has_started_nothing_is_stopped(executor: Executor) -> None:
+    mpirun = executor.folder / "mpirun"
+    mpirun.symlink_to("/bin/sleep")
+    executor.launch(an_order(command=(str(mpirun), "600"), launcher=Launcher.MPI))
+    wait_until(lambda: [r.state for r in executor.reports()] == [WorkerState.RUNNING], "it runs")
+    executor.stop()
+    assert executor.ends()[0].exit_code == 143
 
 
 def test_a_stubborn_tree_is_killed_whole(executor: Executor) -> None:

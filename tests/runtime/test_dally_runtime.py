@@ -104,6 +104,12 @@ def test_many_steps_are_few_reports_and_the_last_step_is_among_them(service: Ser
     assert service.reports[-1]["stepSeconds"] == pytest.approx(1.0, abs=0.01)
 
 
+def test_a_script_that_leaves_abruptly_can_send_its_last_report(service: Service) -> None:
+    text = "for n in range(10): dally.progress(n, 0.5)\ndally.flush(); os._exit(0)"
+    run(text, job(service.url))
+    assert service.reports[-1]["step"] == 9
+
+
 def test_numbers_that_are_none_are_left_out(service: Service) -> None:
     run("dally.progress(1, 0.5, loss=float('nan'), accuracy=float('inf'))", job(service.url))
     assert service.reports == [{"step": 1, "stepSeconds": 0.5}]

@@ -43,6 +43,10 @@ INHERITED = (
 """All that a worker gets of the server's environment, which may hold secrets."""
 
 
+MPI_LAUNCHERS = ("mpirun", "mpiexec", "orterun", "prterun", "mpiexec.hydra")
+"""Not signalled at a stop: mpirun would pass it on late and kill its processes 2 s after it."""
+
+
 class RefusedError(Exception):
     """The gang can not be made as ordered; `outcome` and the text say why."""
 
@@ -178,6 +182,7 @@ class GangMaker:
             # All workers are on this machine: rank 0 starts the processes of all of them.
             if rank == 0:
                 gpus = tuple(gpu for place in places for gpu in place.gpus)
+                records += [f"spared={name}" for name in MPI_LAUNCHERS]
             else:
                 records.append(f"holds_until={gang.worker(0).path}")
         variables = worker_environment(facts, rank, devices=tuple(map(str, gpus)))

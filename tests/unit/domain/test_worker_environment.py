@@ -130,7 +130,6 @@ def test_every_worker_knows_its_job_and_its_place_in_the_gang() -> None:
             1,
             {
                 "OMPI_MCA_orte_default_hostfile": "/job/hostfile",
-                "OMPI_MCA_odls_base_sigkill_timeout": "120",
                 "HYDRA_HOST_FILE": "/job/hostfile",
                 "I_MPI_HYDRA_HOST_FILE": "/job/hostfile",
             },

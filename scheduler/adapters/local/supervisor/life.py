@@ -12,9 +12,13 @@ from collections.abc import Callable, Mapping
 from scheduler.adapters.local.supervisor.output_log import OutputLog
 from scheduler.adapters.local.supervisor.process_table import (
     boot_id,
+    children,
+    descendants,
     end_children,
+    process_name,
     reap,
     signal_group,
+    signal_process,
     start_ticks,
 )
 from scheduler.adapters.local.supervisor.records import (
@@ -36,7 +40,7 @@ from scheduler.adapters.local.supervisor.records import (
 IDLE_LOOK_MS = 5_000
 """How often the files are looked at although nobody rang; a server that died may have forgotten."""
 HOLDER_LOOK_MS = 200
-GROUP_LOOK_MS = 50
+REST_LOOK_MS = 50
 READ_BYTES = 1 << 16
 READS_MAX = 64
 """Reads before other things are looked after; together more than a pipe holds."""
@@ -120,7 +124,7 @@ class Supervisor:
         tell(self._name)
         status = self._wait_for_main()
         ended_at = microseconds()
-        self._wait_for_group()
+        self._wait_for_the_rest()
         end_children()
         self._pump()
         code = os.waitstatus_to_exitcode(status)
@@ -170,23 +174,25 @@ class Supervisor:
                     signal_group(self._main, signal.SIGKILL)
             self._wait(min(left_ms, IDLE_LOOK_MS), self._output)
 
-    def _wait_for_group(self) -> None:
+    def _wait_for_the_rest(self) -> None:
         """After a stop, what the command has started itself gets the rest of the grace."""
-        while self._has_told and signal_group(self._main, 0):
-            if self._kill_at is None or self._kill_at <= time.monotonic():
+        while self._has_told and self._kill_at is not None and children():
+            if self._kill_at <= time.monotonic():
                 return
             self._pump()
             reap(0)
             self._look_for_stop()
-            self._wait(GROUP_LOOK_MS, self._output)
+            self._wait(REST_LOOK_MS, self._output)
 
     def _pass_on_stop(self) -> None:
         if (self._kill_at is not None or self._got_signal) and not self._has_told:
             self._has_told = True
-            signal_group(self._main, signal.SIGTERM)
-            signal_group(
-                self._main, signal.SIGCONT
-            )  # One that was suspended has to wake up for it.
+            # All of them, for some put what they start into groups of their own.
+            tree = descendants()
+            spared = [pid for pid in tree if process_name(pid) in self._spec.spared]
+            for pid in tree if len(spared) == len(tree) else set(tree).difference(spared):
+                signal_process(pid, signal.SIGTERM)
+                signal_process(pid, signal.SIGCONT)  # A suspended one has to wake up for it.
 
     def _pump(self) -> None:
         """Move what the worker has written into its log; a part of it, if it writes without end."""

@@ -36,13 +36,28 @@ def end_children() -> None:
 
 def children() -> list[int]:
     """Processes whose parent is this one."""
-    me = str(os.getpid())
-    found = []
+    return _children_by_parent().get(os.getpid(), [])
+
+
+def descendants() -> list[int]:
+    """Processes below this one, however far, whatever groups and sessions they made."""
+    by_parent = _children_by_parent()
+    found: list[int] = []
+    waiting = [os.getpid()]
+    while waiting:
+        below = by_parent.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+def _children_by_parent() -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             fields = stat_fields(int(name))
-            if fields and fields[1] == me:
-                found.append(int(name))
+            if fields:
+                found.setdefault(int(fields[1]), []).append(int(name))
     return found
 
 
@@ -53,6 +68,15 @@ def stat_fields(pid: int) -> list[str]:
             return file.read().rsplit(")", 1)[1].split()
     except (FileNotFoundError, ProcessLookupError):
         return []
+
+
+def process_name(pid: int) -> str:
+    """The name of the program it runs, or its first 15 letters."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().rstrip("\n")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def start_ticks(pid: int) -> str:

@@ -36,6 +36,8 @@ class Spec:
         self.folder = "/"
         self.holds_until = ""
         """A folder of a worker: run nothing, end when that one has ended."""
+        self.spared: set[str] = set()
+        """Names of programs that are not signalled at a stop: they end when what they run ends."""
         self.log_bytes_max = 64 << 20
         for record in text.split("\0")[:-1]:
             key, value = record.split("=", 1)
@@ -48,6 +50,8 @@ class Spec:
                 self.folder = value
             elif key == "holds_until":
                 self.holds_until = value
+            elif key == "spared":
+                self.spared.add(value)
             elif key == "log_bytes_max":
                 self.log_bytes_max = int(value)
 

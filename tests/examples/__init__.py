@@ -1,0 +1,1 @@
+"""The examples, run for real: they prove the environment contract against real frameworks."""
