@@ -19,7 +19,7 @@ INSIDE: Mapping[str, InsideLinks] = {
         pairwise_bytes_per_s=gigabytes_per_s(108),
         base_s=35e-6,
         root_s=12e-9,
-        overlap=0.24,
+        overlap=0.22,
     ),
     # 8 A100 with NVSwitch: three systems with sweeps.
     "nvlink3": InsideLinks(
@@ -100,12 +100,12 @@ INSIDE: Mapping[str, InsideLinks] = {
     # Two consumer cards: a bridge of 50 GB/s one way.
     "nvlink-bridge": InsideLinks(ring_bytes_per_s=gigabytes_per_s(45), base_s=30e-6),
     # Cards that copy through the host: fitted to step times.
-    "pcie-t4": InsideLinks(ring_bytes_per_s=gigabytes_per_s(1.81), base_s=30e-6, overlap=0.69),
+    "pcie-t4": InsideLinks(ring_bytes_per_s=gigabytes_per_s(1.55), base_s=30e-6, overlap=0.76),
     "pcie-rtx": InsideLinks(
-        ring_bytes_per_s=gigabytes_per_s(1.81), base_s=30e-6, hop_s=343e-6, overlap=0.34
+        ring_bytes_per_s=gigabytes_per_s(1.79), base_s=30e-6, hop_s=349e-6, overlap=0.37
     ),
-    "pcie-p100": InsideLinks(ring_bytes_per_s=gigabytes_per_s(2.16), base_s=30e-6, overlap=0.55),
-    "pcie-k80": InsideLinks(ring_bytes_per_s=gigabytes_per_s(1.31), base_s=30e-6, overlap=0.56),
+    "pcie-p100": InsideLinks(ring_bytes_per_s=gigabytes_per_s(2.64), base_s=30e-6, overlap=0.47),
+    "pcie-k80": InsideLinks(ring_bytes_per_s=gigabytes_per_s(1.65), base_s=30e-6, overlap=0.52),
 }
 
 NETWORK: Mapping[str, NetworkLinks] = {
@@ -177,7 +177,7 @@ NETWORK: Mapping[str, NetworkLinks] = {
     ),
     # Fitted to step times: 50 Gb/s nominal of which one job's few flows get a tenth.
     "tcp-cloud": NetworkLinks(
-        efficiency=0.102, two_node_factor=0.618, base_s=200e-6, ring_hop_s=2e-6, overlap=0.76
+        efficiency=0.105, two_node_factor=0.634, base_s=200e-6, ring_hop_s=107e-6, overlap=0.76
     ),
-    "tcp-lab": NetworkLinks(efficiency=0.588, base_s=200e-6, ring_hop_s=1.74e-3, overlap=0.29),
+    "tcp-lab": NetworkLinks(efficiency=0.519, base_s=200e-6, ring_hop_s=1.14e-3, overlap=0.37),
 }

@@ -68,7 +68,7 @@ PRESETS: Mapping[str, Fabric] = {
         _fabric(
             "a100-hdr",
             f"DGX A100, 8 x HDR; {_SOURCES}",
-            node=_node("nvlink3", gigabits=200, packing_factor=1.019),
+            node=_node("nvlink3", gigabits=200, packing_factor=1.025),
             network="infiniband",
             levels=_levels(8, 16, 1.0),
         ),
@@ -169,7 +169,7 @@ PRESETS: Mapping[str, Fabric] = {
         _fabric(
             "p100-tcp",
             f"8 x P100 on PCIe, 10 Gb/s TCP in a cloud; {_STEPS}",
-            node=_node("pcie-p100", nics=1, gigabits=10, packing_factor=1.1),
+            node=_node("pcie-p100", nics=1, gigabits=10),
             network="tcp",
             levels=_levels(16, 8, 1.0),
         ),
