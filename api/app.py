@@ -16,6 +16,7 @@ from api.attempts import endpoints as attempts
 from api.audit import endpoints as audit
 from api.dependencies import ApiDependencies, Services
 from api.description import described
+from api.distance import endpoints as distance
 from api.documents.document import MalformedError
 from api.events import endpoints as events
 from api.gate import Gate
@@ -38,7 +39,20 @@ _HANDLERS: dict[type[Exception], Handler] = {
     HTTPException: errors.on_http_error,
     RequestValidationError: errors.on_invalid_parameters,
 }
-_ROUTES = (health, jobs, logs, attempts, events, nodes, queues, projects, tokens, audit, reference)
+_ROUTES = (
+    health,
+    jobs,
+    logs,
+    attempts,
+    events,
+    nodes,
+    queues,
+    distance,
+    projects,
+    tokens,
+    audit,
+    reference,
+)
 
 
 class Application(FastAPI):

@@ -2,6 +2,7 @@
 
 from threading import Lock
 
+from scheduler.control.estimating import Distances
 from scheduler.control.fitting import EmptyCluster, Refusal
 from scheduler.domain.instants import SECOND, Duration, Instant, after
 from scheduler.domain.job import JobSpec
@@ -20,7 +21,16 @@ class ClusterFacts:
         self._clock = clock
         self._lock = Lock()
         self._cluster: EmptyCluster | None = None
+        self._distances: tuple[EmptyCluster, Distances] | None = None
         self._read_at = Instant(0)
+
+    def distances(self) -> Distances:
+        """What distance costs on the cluster of now; kept while its nodes are the same."""
+        cluster = self.now()
+        with self._lock:
+            if self._distances is None or self._distances[0] is not cluster:
+                self._distances = (cluster, Distances(cluster.levels, cluster.nodes))
+            return self._distances[1]
 
     def now(self) -> EmptyCluster:
         """The cluster, at most KEPT_FOR old; an unobserved one is looked for each time."""

@@ -6,6 +6,7 @@ import click
 
 import cli.commands.changing
 import cli.commands.configuring
+import cli.commands.distance
 import cli.commands.logs
 import cli.commands.reading
 import cli.commands.submitting  # noqa: F401 - each module adds its commands to the root

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 from pydantic import JsonValue
 
+from api.distance.schemas import ProfileView
 from api.events.schemas import EventView
 from api.jobs.schemas import JobObject
 from api.nodes.schemas import NodeView
@@ -116,6 +117,19 @@ def _token_row(item: JsonValue) -> tuple[object, ...]:
     )
 
 
+def _profile_row(item: JsonValue) -> tuple[object, ...]:
+    model = ProfileView.model_validate(item)
+    return (
+        model.name,
+        model.family,
+        f"{model.parameters / 1e6:,.1f}M",
+        f"{model.gradient_bytes / 1e6:,.0f}MB",
+        model.strategy,
+        ",".join(sorted({timing.gpu_model for timing in model.timings})),
+        model.source,
+    )
+
+
 JOB = Kind(
     name="job",
     plural="jobs",
@@ -171,7 +185,17 @@ TOKEN = Kind(
     row=_token_row,
 )
 
-KINDS = (JOB, NODE, QUEUE, PROJECT, EVENT, TOKEN)
+PROFILE = Kind(
+    name="profile",
+    plural="profiles",
+    short="pf",
+    path="/api/v1/profiles",
+    headers=("NAME", "FAMILY", "PARAMETERS", "GRADIENTS", "STRATEGY"),
+    headers_wide=("GPUS", "SOURCE"),
+    row=_profile_row,
+)
+
+KINDS = (JOB, NODE, QUEUE, PROJECT, PROFILE, EVENT, TOKEN)
 _BY_NAME = {name: kind for kind in KINDS for name in (kind.name, kind.plural, kind.short)}
 
 

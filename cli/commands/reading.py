@@ -13,8 +13,9 @@ from api.nodes.schemas import NodeView
 from cli import output
 from cli.client import Client, Parameters
 from cli.command import Session, command
+from cli.commands.distance import describe_profile, describe_sensitivity
 from cli.failures import CommandError
-from cli.kinds import EVENT, JOB, KINDS, NODE, Kind, job_name, kind_named
+from cli.kinds import EVENT, JOB, KINDS, NODE, PROFILE, Kind, job_name, kind_named
 from cli.root import dally
 from cli.times import age, brief, now, parse, span_s
 
@@ -196,7 +197,11 @@ def watched(client: Client, path: str, filters: Parameters) -> Iterator[JsonValu
 @command(
     dally,
     "describe",
-    examples=("dally describe job resnet50", "dally describe node r1-n0"),
+    examples=(
+        "dally describe job resnet50",
+        "dally describe node r1-n0",
+        "dally describe profile bert-large",
+    ),
 )
 @click.argument("kind")
 @click.argument("name", required=False)
@@ -215,9 +220,11 @@ def describe(session: Session, *, kind: str, name: str | None, show_events: bool
             _describe_job(client, name, show_events=show_events)
         elif found is NODE:
             _describe_node(client, name)
+        elif found is PROFILE:
+            describe_profile(client, name)
         else:
             raise CommandError(
-                f"describe knows jobs and nodes, not {found.plural}",
+                f"describe knows jobs, nodes and profiles, not {found.plural}",
                 reason="NotDescribable",
                 way_out=f"dally get {found.plural} -o yaml",
             )
@@ -230,6 +237,7 @@ def _describe_job(client: Client, name: str, *, show_events: bool) -> None:
     if attempts:
         _describe_attempts(attempts)
         _describe_progress(attempts[-1])
+    describe_sensitivity(client, name)
     if show_events:
         page = client.get(client.job_path(name, "events"), {"limit": PAGE})
         _describe_events(_ITEMS.validate_python(page.get("items", [])))

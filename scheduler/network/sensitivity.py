@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import inf
+from typing import TypeVar
 
 from scheduler.domain.communication import Collective, CommunicationProfile
 from scheduler.domain.ids import GpuModel, LevelName
@@ -18,6 +19,9 @@ from scheduler.network.shape import Shape, reference_shape
 from scheduler.network.strategies import StepParts, step_parts
 from scheduler.network.transfer import ALONE, bus_rate
 from scheduler.network.workload import Source, Workload, resolve
+
+ENTRIES_MAX = 50_000
+"""Answers of one kind that a table keeps; whoever asks for more begins anew."""
 
 INSENSITIVE_SHARE = 0.05
 """A job whose exposed communication stays under this share of its compute is insensitive."""
@@ -125,7 +129,7 @@ class SensitivityTable:
         if found is None:
             workload = self.workload(profile, gang.ranks, gpu_model)
             found = sensitivity(workload, gang, self.fabric, gpu_model=gpu_model)
-            self._sensitivities[key] = found
+            _keep(self._sensitivities, key, found)
         return found if learned is None else with_measured(found, learned, gpu_model=gpu_model)
 
     def iteration_time(
@@ -143,7 +147,7 @@ class SensitivityTable:
             workload = self.workload(profile, shape.ranks, gpu_model)
             node = self.fabric.node(gpu_model)
             found = as_time(step_parts(workload, shape, self.fabric, node, shares))
-            self._times[key] = found
+            _keep(self._times, key, found)
         return found
 
     def workload(
@@ -154,8 +158,17 @@ class SensitivityTable:
         found = self._workloads.get(key)
         if found is None:
             found = resolve(profile, ranks=ranks, gpu_model=gpu_model, models=self.models)
-            self._workloads[key] = found
+            _keep(self._workloads, key, found)
         return found
+
+
+V = TypeVar("V")
+
+
+def _keep(answers: dict[object, V], key: object, answer: V) -> None:
+    if len(answers) >= ENTRIES_MAX:
+        answers.clear()
+    answers[key] = answer
 
 
 def sensitivity(

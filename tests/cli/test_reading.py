@@ -172,3 +172,25 @@ def test_every_example_of_every_help_works(
         words = words[3:]
     answer = dally(*words[1:], stdin=stdin)
     assert answer.code == 0, answer.err
+
+
+def test_describe_job_shows_what_distance_costs(dally: Dally) -> None:
+    lines = dally("describe", "job", "read-me").lines
+    start = lines.index("Sensitivity to distance:")
+    assert "PREDICTED" in lines[start + 2]
+    assert lines[start + 3].split()[0] == "node"
+
+
+def test_known_models_are_read(dally: Dally) -> None:
+    assert len(dally("get", "profiles").lines) > 30
+    shown = dally("describe", "profile", "bert-large")
+    assert "336,226,108" in shown.out
+    assert dally("describe", "profile", "nothing").code == 1
+
+
+def test_an_estimate_is_a_table_of_levels(dally: Dally) -> None:
+    text = job_text("guess", workers=2, gpusPerWorker=4, communication={"model": "vgg16"})
+    answer = dally("estimate", "-f", "-", stdin=text)
+    assert answer.code == 0, answer.err
+    assert "rack" in answer.out
+    assert dally("get", "job", "guess").code == 1

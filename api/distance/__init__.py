@@ -1,0 +1,1 @@
+"""What distance costs jobs: sensitivity, known models, estimates."""

@@ -1,0 +1,103 @@
+"""What distance costs the jobs of one cluster: step times per tier, predicted and measured."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import gcd
+
+from scheduler.domain.ids import GpuModel, NodeName
+from scheduler.domain.job import Attempt, JobSpec
+from scheduler.domain.model_profile import ModelProfile
+from scheduler.domain.progress import Progress
+from scheduler.domain.step_times import LearnedStepTimes
+from scheduler.domain.topology import Level, Node
+from scheduler.network.cluster_fabric import fabric_of_cluster
+from scheduler.network.corrections import observed
+from scheduler.network.profiles import BUILT_IN
+from scheduler.network.sensitivity import GangShape, Sensitivity, SensitivityTable
+from scheduler.network.shape import shape_of_placement
+
+MODELS: Mapping[str, ModelProfile] = BUILT_IN
+"""The models that a job file may name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A job on one GPU model."""
+
+    gpu_model: GpuModel
+    sensitivity: Sensitivity
+
+
+class Distances:
+    """One cluster's fabric with all that was computed on it; made anew when its nodes change."""
+
+    def __init__(self, levels: Sequence[Level], nodes: Sequence[Node]) -> None:
+        self._nodes = tuple(nodes)
+        self._levels = tuple(levels)
+
+    def estimates(
+        self, spec: JobSpec, learned: LearnedStepTimes | None = None
+    ) -> tuple[Estimate, ...]:
+        """The job on every GPU model of the cluster that it accepts, by name."""
+        gang = gang_shape(spec)
+        models = {node.gpu_model for node in self._nodes if node.gpus or not spec.gpus}
+        return tuple(
+            Estimate(
+                gpu_model=model,
+                sensitivity=self._table.sensitivity(
+                    spec.communication, gang, gpu_model=model, learned=learned
+                ),
+            )
+            for model in sorted(models)
+            if not spec.gpu_models or model in spec.gpu_models
+        )
+
+    def learned(
+        self, spec: JobSpec, runs: Iterable[tuple[Attempt, Sequence[Progress]]]
+    ) -> LearnedStepTimes:
+        """What the reports of a job's attempts, oldest first, say of its step times."""
+        learned = LearnedStepTimes()
+        for attempt, reports in runs:
+            shape = shape_of_placement(
+                attempt.placement,
+                gpus_by_role={role.name: role.gpus_per_worker for role in spec.roles},
+                paths_by_node=self._paths,
+            )
+            if shape is None:
+                continue
+            model = self._models[attempt.placement.assignments[0].node]
+            time = self._table.iteration_time(spec.communication, shape, gpu_model=model)
+            for report in reports:
+                learned = observed(
+                    learned,
+                    level=self._table.fabric.level_name(shape.tier),
+                    predicted_s=time.total_s,
+                    measured_s=report.step_seconds,
+                    gpu_model=model,
+                )
+        return learned
+
+    def knows(self, attempt: Attempt) -> bool:
+        """Whether all nodes of an attempt are still there."""
+        return all(a.node in self._paths for a in attempt.placement.assignments)
+
+    @cached_property
+    def _table(self) -> SensitivityTable:
+        return SensitivityTable(fabric_of_cluster(self._levels, self._nodes))
+
+    @cached_property
+    def _paths(self) -> Mapping[NodeName, tuple[str, ...]]:
+        return {node.name: node.path for node in self._nodes}
+
+    @cached_property
+    def _models(self) -> Mapping[NodeName, GpuModel]:
+        return {node.name: node.gpu_model for node in self._nodes}
+
+
+def gang_shape(spec: JobSpec) -> GangShape:
+    """The gang's ranks, and how many of them always share a node."""
+    per_worker = [role.gpus_per_worker for role in spec.roles if role.gpus_per_worker]
+    if not per_worker:
+        return GangShape(ranks=spec.workers)
+    return GangShape(ranks=spec.gpus, ranks_per_worker=gcd(*per_worker))

@@ -1,0 +1,80 @@
+"""Step times per level by the front door: sensitivity, estimates, known models."""
+
+from scheduler.domain.ids import AttemptNumber, NodeName
+from scheduler.domain.instants import SECOND, after
+from scheduler.domain.progress import Progress
+from scheduler.ports.unit import RecordProgress, Unit
+from tests.api.front_door import A_MOMENT, FrontDoor, a_file, a_problem
+from tests.api.test_views import observe, run, submitted
+
+COMMUNICATION = {"gradientBytes": 1_000_000_000, "computeSeconds": 0.1}
+
+
+def test_a_job_shows_what_every_level_costs_it() -> None:
+    door = FrontDoor()
+    observe(door)
+    submitted(door, "train", workers=2, communication=COMMUNICATION)
+    with door.client(door.member_token) as client:
+        body = client.get("/api/v1/projects/default/jobs/train/sensitivity").json()
+    (item,) = body["items"]
+    assert item["source"] == "declared"
+    assert item["gradientBytes"] == 1_000_000_000
+    levels = [tier["level"] for tier in item["tiers"]]
+    assert levels[0] == "rack"
+    assert all("measuredSeconds" not in tier for tier in item["tiers"])
+    assert item["tiers"][0]["stepSlowdown"] == 1.0
+
+
+def test_reported_steps_correct_the_prediction() -> None:
+    door = FrontDoor()
+    observe(door)
+    job = submitted(door, "train", workers=2, communication=COMMUNICATION)
+    nodes = [NodeName(node.name) for node in door.store.topology()[1]][:2]
+    key = run(door, job, {str(node): 1 for node in nodes})
+    reports = tuple(
+        RecordProgress(
+            attempt=key,
+            progress=Progress(step=step, step_seconds=7.0, reported_at=after(A_MOMENT, SECOND)),
+        )
+        for step in range(1, 40)
+    )
+    door.store.write(Unit(changes=reports))
+    assert key.number == AttemptNumber(0)
+    with door.client(door.member_token) as client:
+        body = client.get("/api/v1/projects/default/jobs/train/sensitivity").json()
+    rack = body["items"][0]["tiers"][0]
+    assert abs(rack["measuredSeconds"] - 7.0) < 0.01
+    assert rack["source"] == "measured"
+    assert abs(rack["stepSeconds"] - 7.0) < 0.7
+    assert rack["predictedSeconds"] != rack["stepSeconds"]
+
+
+def test_an_estimate_stores_nothing() -> None:
+    door = FrontDoor()
+    observe(door)
+    with door.client(door.member_token) as client:
+        file = a_file(workers=2, communication={"model": "bert-large", "batchPerGpu": 8})
+        answer = client.post("/api/v1/projects/default/estimate", json=file)
+        assert answer.status_code == 200
+        assert answer.json()["items"][0]["source"] == "profile"
+        assert client.get("/api/v1/projects/default/jobs").json()["items"] == []
+
+
+def test_an_estimate_needs_the_project() -> None:
+    door = FrontDoor()
+    observe(door)
+    with door.client(door.token("eve", projects=["other"])) as client:
+        answer = client.post("/api/v1/projects/default/estimate", json=a_file())
+    assert answer.status_code in (403, 404)
+
+
+def test_known_models_are_listed_and_shown() -> None:
+    door = FrontDoor()
+    with door.client(door.member_token) as client:
+        names = [item["name"] for item in client.get("/api/v1/profiles").json()["items"]]
+        assert len(names) >= 30
+        assert names == sorted(names)
+        shown = client.get("/api/v1/profiles/bert-large").json()
+        assert shown["parameters"] == 336_226_108
+        assert shown["timings"]
+        a_problem(client.get("/api/v1/profiles/nothing"), 404, "NotFound")
