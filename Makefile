@@ -14,7 +14,7 @@ ARGS ?=
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest $(if $(DATA),--data $(DATA))
 PROJECTS := pyproject.toml $(wildcard runtime/pyproject.toml) tools/venv.sh
-BENCHES := $(basename $(notdir $(shell grep -lE "^    run_bench|^    show_run" bench/*.py)))
+BENCHES := $(basename $(notdir $(shell grep -lE "import .*(run_bench|show_run)|^    (run_bench|show_run)," bench/*.py)))
 
 .PHONY: help
 help:  ## list the targets
