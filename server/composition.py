@@ -28,6 +28,7 @@ from scheduler.domain.instants import Instant, in_seconds
 from scheduler.domain.lease import LeaseTimes
 from scheduler.settings import Settings
 from server.driver import LoopDriver
+from server.executor_home import executor_id, labelled, refuse_workers_of_others
 from server.fan_out import FanOut
 from server.housekeeping import Housekeeping, KeepTimes
 from server.machine import Machine
@@ -73,6 +74,7 @@ def start_scheduler(
 ) -> Scheduler:
     """The local executor and the loop over it; `stack` takes them down in the right order."""
     settings, store, clock = foundation.settings, foundation.store, foundation.clock
+    refuse_workers_of_others(store, settings.data_dir)
     wake = threading.Event()
     cluster = stack.enter_context(local_cluster(foundation, machine, on_change=wake.set))
     lease_s = in_seconds(settings.lease)
@@ -117,7 +119,7 @@ def local_cluster(
         settings.data_dir,
         foundation.clock,
         GangSettings(
-            nodes=machine.nodes,
+            nodes=tuple(labelled(machine.nodes, executor_id(settings.data_dir))),
             api_url=foundation.address,
             attempt_token=tokens.sign,
             server_dir=Path.cwd(),

@@ -44,8 +44,8 @@ def migrate(settings: Settings) -> str:
 
 def open_to_serve(settings: Settings) -> SqlStore:
     """The store for a server; a SQLite file is migrated first. Raises AlreadyServingError."""
+    make_data_dir(settings)
     if is_sqlite(settings):
-        make_data_dir(settings)
         upgrade(database_url(settings))
     return open_store(database_url(settings))
 
