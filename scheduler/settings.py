@@ -125,7 +125,7 @@ class Settings(BaseModel):
     kill_point: str = Field(
         default="",
         description="For tests only: the process kills itself with SIGKILL when it reaches this "
-        "point of scheduler/ports/kill_points.py.",
+        "point of scheduler/ports/kill_points.py (`NAME`, or `NAME:COUNT` for the COUNTth time).",
     )
 
 

@@ -4,10 +4,10 @@ import ipaddress
 from collections.abc import Iterator
 
 from scheduler.config_file import ConfigError
-from scheduler.ports.kill_points import KillPoint
 from scheduler.settings import Role, Settings, flag_of, variable_of
 from scheduler.topology_file import FileProblem
 from server.database import is_sqlite
+from server.killing import trap_of
 
 
 def refuse_what_can_not_be(settings: Settings) -> None:
@@ -37,7 +37,7 @@ def _problems(settings: Settings) -> Iterator[FileProblem]:
             detail="the local executor runs workers beside the API that shows their logs: it needs "
             "--role all; a scheduler of its own comes with the Kubernetes adapter in version 0.3",
         )
-    if settings.kill_point and settings.kill_point not in set(KillPoint):
+    if settings.kill_point and trap_of(settings.kill_point) is None:
         yield FileProblem(
             place=variable_of("kill_point"), detail=f"there is no point {settings.kill_point}"
         )

@@ -81,6 +81,8 @@ class ControlLoop:
         """Generation of the cluster whose nodes the store has."""
         self._due: Instant | None = None
         """When the passing of time alone brings the next change."""
+        self._has_unfinished = False
+        """The last tick has left something undone: the next one goes on, whatever it sees."""
         self._cycle = 0
         self._cycle_told_at: Instant | None = None
         self._told: Decision | None = None
@@ -130,7 +132,8 @@ class ControlLoop:
     def _lead(self, epoch: Epoch, now: Instant) -> Instant:
         # 1. Observe: what has changed in the store and in the cluster.
         is_news = self._observe(epoch, now)
-        if not is_news and (self._due is None or now < self._due):
+        is_due = self._has_unfinished or (self._due is not None and now >= self._due)
+        if not is_news and not is_due:
             self._tell(epoch, now, is_idle=True)
             return self._next_tick(now)
 
@@ -148,8 +151,8 @@ class ControlLoop:
         # 4. Tell why the rest waits.
         self._tell(epoch, now)
         self._due = self._next_due(moment)
-        must_look_again = self._settling.must_look_again() or has_lost_a_race
-        return now if must_look_again else self._next_tick(now)
+        self._has_unfinished = self._settling.must_look_again() or has_lost_a_race
+        return now if self._has_unfinished else self._next_tick(now)
 
     def _observe(self, epoch: Epoch, now: Instant) -> bool:
         read_up_to = self._live.sequence
@@ -178,16 +181,17 @@ class ControlLoop:
         )
 
     def _decide_and_apply(self, moment: Moment, epoch: Epoch) -> bool:
-        """Whether a claim was lost."""
+        """Whether to look again at once: a claim was lost, or the lease is about to run out."""
         basis = self._present_basis()
         wake_at = self._decision.plan.next_wakeup
         if basis == self._basis and (wake_at is None or moment.now < wake_at):
             return False
+        if not self._outside.leadership.is_leader():
+            return True
         self._decision = self._decide(moment.now)
         self._basis = basis
         plan = self._decision.plan
-        is_idle = not (plan.start or plan.stop or plan.promise)
-        if is_idle or not self._outside.leadership.is_leader():
+        if not (plan.start or plan.stop or plan.promise):
             return False
         started = claim_starts(plan, self._live, self._watch.nodes, self._outside, epoch=epoch)
         stopped = claim_stops(plan, self._live, self._outside, epoch=epoch)

@@ -190,10 +190,10 @@ class Settling:
             return True
         # Its answer, or the leadership, may be there at the next look although nothing has changed.
         self._again.add(gang.job.id)
+        self._must_look_again = True
         if not self._outside.leadership.is_leader():
             return False
         self._request(wish, gang, moment)
-        self._must_look_again = True
         self._asked[gang.key] = _Asked(wish=wish, kill_at=kill_at, at_look=self._watch.looks)
         self._look_for_the_absent(gang)
         return True

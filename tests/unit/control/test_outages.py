@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from scheduler.adapters.memory.job_store import MemoryStore
 from scheduler.adapters.memory.leadership import MemoryLeadership
 from scheduler.adapters.memory.workers import WorkerScript
 from scheduler.control.loop import ControlLoop
 from scheduler.control.outside import Outside
+from scheduler.domain.ids import Epoch
 from scheduler.domain.instants import HOUR, Duration, seconds
 from scheduler.domain.job import AttemptPhase, JobPhase, Outcome
 from scheduler.domain.knobs import PolicyKnobs
@@ -191,3 +193,42 @@ def test_workers_of_an_attempt_nobody_knows_are_stopped_only_while_they_wait() -
     world.run(seconds(60))
     assert {report.attempt for report in world.cluster.observe().workers} == {running.attempt}
     assert world.sink.named("unknown_workers")
+
+
+class FlickeringLeadership:
+    """Leads, but its lease is always about to run out just after it was renewed."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._inner = MemoryLeadership(store, holder="flickering")
+        self.asked = 0
+
+    def lead(self) -> Epoch | None:
+        self.asked = 0
+        return self._inner.lead()
+
+    def is_leader(self) -> bool:
+        """True once a tick: the time that one request takes is all there is."""
+        self.asked += 1
+        return self.asked == 1
+
+    def resign(self) -> None:
+        self._inner.resign()
+
+
+def test_a_lease_that_runs_out_in_every_tick_slows_the_loop_and_does_not_stop_it() -> None:
+    world = World("r1: 8 8 8", script=Script(runs(5)))
+    world.ticks()
+    world.restart()
+    world.store.leave_lease(world.store.lease().epoch)
+    world.loop = ControlLoop(
+        Outside(
+            store=world.store,
+            cluster=world.cluster,
+            leadership=FlickeringLeadership(world.store),
+            clock=world.clock,
+            sink=world.sink,
+        )
+    )
+    world.submit(a_job("a"), a_job("b"), a_job("c"))
+    world.run(seconds(30))
+    assert {world.phase(name) for name in "abc"} == {JobPhase.SUCCEEDED}

@@ -22,6 +22,7 @@ POSTGRES = "postgresql://dally@db/dally"
             id="a scheduler without a cluster",
         ),
         pytest.param({"kill_point": "nowhere"}, "no point nowhere", id="kill point"),
+        pytest.param({"kill_point": "submit.write.before:x"}, "no point", id="its count"),
     ],
 )
 def test_is_refused(flags: dict[str, str], said: str) -> None:
@@ -38,6 +39,7 @@ def test_is_refused(flags: dict[str, str], said: str) -> None:
         pytest.param({"host": "0.0.0.0", "allow_plain_http": "true"}, id="spelled out"),  # noqa: S104 - allowed
         pytest.param({"role": "api", "database_url": POSTGRES}, id="an API of its own"),
         pytest.param({"kill_point": "submit.write.before"}, id="kill point"),
+        pytest.param({"kill_point": "submit.write.before:7"}, id="its seventh time"),
     ],
 )
 def test_is_served(flags: dict[str, str]) -> None:

@@ -1,0 +1,1 @@
+"""Servers that are killed: nothing accepted is lost, nothing is done twice, nothing leaks."""

@@ -1,0 +1,209 @@
+"""One data folder on which server after server is killed, and the client that keeps the books.
+
+The client writes into its own books what was acknowledged, after it has read the whole answer; what
+was not is asked for again, as a user would, with the same idempotency key. Workers write
+themselves into a ledger when they start. In the end both are compared with what the server says.
+"""
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import httpx2
+
+from scheduler.adapters.sql.job_store import open_store
+from scheduler.ports.kill_points import KillPoint
+from tests.crash.stories import STARTED, STORIES, Story, jobs_for, times_of
+from tests.polling import PAUSE_S
+from tests.servers import TERMINAL, Server
+
+ROUND_S_MAX = 60.0
+SIGKILLED = -9
+
+CONFIG = """
+topology: {racks: [{name: r1, nodes: 2, gpus: 32}]}
+policy: {policy: fifo-backfill, restartBackoff: 100ms, restartBackoffMax: 100ms}
+"""
+
+
+class KillingGround:
+    """Servers are killed here."""
+
+    def __init__(self, folder: Path, *, database_url: str = "") -> None:
+        (folder / "dallyd.yaml").write_text(CONFIG)
+        self.ledger = folder / "ledger"
+        self.ledger.touch()
+        self.server = Server(
+            folder,
+            database_url=database_url,
+            env={"DALLYD_CONFIG": str(folder / "dallyd.yaml"), "DALLYD_LEASE": "500ms"},
+        )
+        self._database_url = database_url or f"sqlite:///{folder / 'data' / 'dally.db'}"
+        self.kills: Counter[str] = Counter()
+        """How often the server died, by point; `random` for deaths at a random time."""
+        self.acknowledged: dict[str, Story] = {}
+        """Jobs of which the client has read that they were accepted."""
+        self._wanted: dict[str, Story] = {}
+        """Jobs still to be submitted."""
+        self._to_cancel: dict[str, bool] = {}
+        """Jobs to be cancelled, and whether the gentle cancel has been acknowledged."""
+        self._made = 0
+
+    def prepare(self) -> None:
+        """Have a first server make the database and the token, and stop it."""
+        self.server.start()
+        self.server.stop()
+
+    def die_at(self, point: KillPoint) -> None:
+        """Start a server that dies at the point, and lead it there."""
+        self._want(jobs_for(point))
+        self.server.launch(DALLYD_KILL_POINT=f"{point}:{times_of(point)}")
+
+        def is_dead() -> bool:
+            if self.server.is_up() and self._is_over_or_dying():
+                # The jobs went past the point: what they do at once depends on the machine's load.
+                self._want(jobs_for(point))
+            return not self.server.is_up()
+
+        self._drive(is_dead, f"{point} is reached")
+        assert self.server.exit_code == SIGKILLED, self.server.errors
+        self.kills[point] += 1
+
+    def die_at_random(self, rng: random.Random) -> None:
+        """Start a server and kill it at some moment of its first second."""
+        self._want(rng.sample(sorted(STORIES), k=2))
+        self.server.launch()
+        end = time.monotonic() + rng.uniform(0.05, 1.2)
+        self._drive(lambda: time.monotonic() > end, "its time has come")
+        self.server.kill()
+        assert self.server.exit_code == SIGKILLED, self.server.errors
+        self.kills["random"] += 1
+
+    def settle_accounts(self) -> None:
+        """Let a last server bring everything to its end, and compare the books."""
+        self.server.start()
+        self._drive(self._is_over, "every job has ended")
+        self._check_jobs()
+        self._check_ledger()
+        self.server.stop()
+        with open_store(self._database_url, is_server=False) as store:
+            assert store.reservations() == (), "reservations leaked"
+            assert store.live().jobs == ()
+
+    def close(self) -> None:
+        """End what a failed test has left."""
+        if self.server.is_up():
+            self.server.kill()
+        for start in self.ledger.read_text().splitlines():
+            pid = start.split()[-1]
+            if self._is_ours(pid):
+                os.kill(int(pid), signal.SIGKILL)
+
+    # The client
+
+    def _want(self, names: Sequence[str]) -> None:
+        for name in names:
+            self._made += 1
+            self._wanted[f"{name}-{self._made}"] = STORIES[name]
+
+    def _drive(self, is_done: Callable[[], bool], what: str) -> None:
+        """Ask for what is wanted until something is so; servers may die meanwhile."""
+        end = time.monotonic() + ROUND_S_MAX
+        while not is_done():
+            assert time.monotonic() < end, f"not within {ROUND_S_MAX:g} s: {what}; {self._state()}"
+            try:
+                if self.server.is_serving():
+                    self._ask()
+            except httpx2.TransportError:
+                # Not acknowledged: asked again when there is a server.
+                pass
+            time.sleep(PAUSE_S)
+
+    def _state(self) -> str:
+        """For the message of a failure: what is not over, and what the server said."""
+        try:
+            jobs = [job for job in self.server.jobs() if job["status"]["phase"] not in TERMINAL]
+        except httpx2.TransportError:
+            jobs = []
+        open_jobs = {job["metadata"]["name"]: job["status"] for job in jobs}
+        return f"{open_jobs}, {list(self._wanted)}, {self._to_cancel}, {self.server.errors[-2000:]}"
+
+    def _ask(self) -> None:
+        for name, story in list(self._wanted.items()):
+            answer = self.server.request(
+                "POST",
+                "/api/v1/projects/default/jobs",
+                body=self._job_file(name, story),
+                headers={"Idempotency-Key": f"key-{name}"},
+            )
+            assert answer.status_code == 201, answer.text
+            self.acknowledged[name] = self._wanted.pop(name)
+            if story.is_cancelled:
+                self._to_cancel[name] = False
+        for name, was_gentle in list(self._to_cancel.items()):
+            if was_gentle or self.server.phase(name) in {"Running", "Stopping"}:
+                answer = self.server.cancel(name, now=was_gentle)
+                assert answer.status_code < 300, answer.text
+                self._to_cancel[name] = True
+                if was_gentle:
+                    del self._to_cancel[name]
+
+    def _job_file(self, name: str, story: Story) -> dict[str, object]:
+        command = ["sh", "-c", f"{STARTED}; {story.script}"]
+        return {
+            "apiVersion": "dally/v1",
+            "kind": "Job",
+            "metadata": {"name": name},
+            "spec": {
+                "workers": 1,
+                "gpusPerWorker": 1,
+                "command": command,
+                "env": {"LEDGER": str(self.ledger)},
+                **story.spec,
+            },
+        }
+
+    def _is_over_or_dying(self) -> bool:
+        try:
+            return self.server.is_serving() and self._is_over()
+        except httpx2.TransportError:
+            return False
+
+    # The books
+
+    def _is_over(self) -> bool:
+        if self._wanted or self._to_cancel:
+            return False
+        jobs = self.server.request("GET", "/api/v1/jobs?limit=500").json()
+        return all(job["status"]["phase"] in TERMINAL for job in jobs["items"])
+
+    def _check_jobs(self) -> None:
+        for name, story in self.acknowledged.items():
+            answer = self.server.request("GET", f"/api/v1/projects/default/jobs/{name}")
+            assert answer.status_code == 200, f"{name} was accepted and is lost"
+            status = answer.json()["status"]
+            found = (status["phase"], status["attempts"])
+            assert found == (story.phase, story.attempts), f"{name}: {status}"
+
+    def _check_ledger(self) -> None:
+        starts = [tuple(line.split()) for line in self.ledger.read_text().splitlines()]
+        counts = Counter((job, attempt, rank) for job, attempt, rank, _ in starts)
+        doubled = [start for start, count in counts.items() if count > 1]
+        assert not doubled, f"workers started twice: {doubled}"
+        for name, story in self.acknowledged.items():
+            attempts = {int(attempt) for job, attempt, _ in counts if job == name}
+            assert attempts <= set(range(story.attempts)), f"{name}: {attempts}"
+        alive = [pid for *_, pid in starts if Path(f"/proc/{pid}/environ").exists()]
+        ours = [pid for pid in alive if self._is_ours(pid)]
+        assert not ours, f"workers of ended jobs live on: {ours}"
+
+    def _is_ours(self, pid: str) -> bool:
+        """Whether a process with that number is one of these workers, not a later stranger."""
+        try:
+            return str(self.ledger).encode() in Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            return False

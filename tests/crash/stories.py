@@ -1,0 +1,78 @@
+"""The jobs a killed server is in the middle of, and what must have become of each in the end."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from scheduler.ports.kill_points import KillPoint
+
+STARTED = 'echo "$DALLY_JOB_NAME $DALLY_ATTEMPT $DALLY_RANK $$" >> "$LEDGER"'
+"""What every worker does first: a line of a few bytes is appended whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """One job: what it does, and how it ends however often its server is killed."""
+
+    script: str
+    """Run by each worker, after it has written itself into the ledger."""
+    phase: str
+    attempts: int
+    spec: Mapping[str, object] = field(default_factory=dict)
+    is_cancelled: bool = False
+    """The client cancels it once it runs, then once more with `now`."""
+
+
+STORIES: Mapping[str, Story] = {
+    "runs": Story(script="sleep 0.2", phase="Succeeded", attempts=1, spec={"workers": 2}),
+    "fails": Story(
+        script="sleep 0.1; [ $DALLY_RANK = 0 ] || sleep 60; exit 1",
+        phase="Failed",
+        attempts=2,
+        spec={"workers": 2, "failurePolicy": {"maxRestarts": 1}},
+    ),
+    "ends-apart": Story(
+        script="sleep 0.$((3 + 5 * (1 - DALLY_RANK)))",
+        phase="Succeeded",
+        attempts=1,
+        spec={"workers": 2},
+    ),
+    "stays": Story(
+        script="trap '' TERM; while :; do sleep 0.1; done",
+        phase="Cancelled",
+        attempts=1,
+        spec={"checkpoint": {"grace": "1h"}},
+        is_cancelled=True,
+    ),
+    "loses-supervisor": Story(
+        script="[ $DALLY_ATTEMPT = 0 ] || exit 0; kill -9 $PPID; sleep 60",
+        phase="Succeeded",
+        attempts=2,
+    ),
+}
+
+BY_STORY: Mapping[str, tuple[str, ...]] = {
+    "submit": ("runs",),
+    "store": ("runs",),
+    "launch": ("runs",),
+    "run": ("runs", "fails", "ends-apart"),
+    "cancel": ("stays",),
+    "local": ("runs", "stays"),
+}
+"""Jobs by which the points of a story are reached."""
+
+
+def jobs_for(point: KillPoint) -> tuple[str, ...]:
+    """The jobs that lead a server to that point."""
+    if point in {KillPoint.LOCAL_BEFORE_LOST, KillPoint.LOCAL_AFTER_LOST}:
+        return ("loses-supervisor",)
+    return BY_STORY[point.partition(".")[0]]
+
+
+def times_of(point: KillPoint) -> int:
+    """At which visit to die: a server commits a few times before it takes any request."""
+    return 8 if point in {KillPoint.STORE_BEFORE_COMMIT, KillPoint.STORE_AFTER_COMMIT} else 1
+
+
+def points() -> Iterator[KillPoint]:
+    """Every point there is."""
+    yield from KillPoint
