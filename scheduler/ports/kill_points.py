@@ -45,8 +45,8 @@ class KillPoint(StrEnum):
     RUN_AFTER_END = "run.end.after"
     RUN_BEFORE_FORGET = "run.forget.before"
     RUN_AFTER_FORGET = "run.forget.after"
-    RUN_BEFORE_PREEMPT = "run.before_preempt"
-    RUN_AFTER_PREEMPT = "run.after_preempt"
+    RUN_BEFORE_PREEMPT = "run.preempt.before"
+    RUN_AFTER_PREEMPT = "run.preempt.after"
     RUN_BEFORE_ANSWERS = "run.answers.before"
     RUN_AFTER_ANSWERS = "run.answers.after"
 

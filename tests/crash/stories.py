@@ -16,10 +16,13 @@ class Story:
     script: str
     """Run by each worker, after it has written itself into the ledger."""
     phase: str
-    attempts: int
+    attempts: int | None
+    """None: as many as it is stopped for others."""
     spec: Mapping[str, object] = field(default_factory=dict)
     is_cancelled: bool = False
     """The client cancels it once it runs, then once more with `now`."""
+    comes_after: str = ""
+    """Submitted once a job of that story runs, which it then takes the GPUs from."""
 
 
 STORIES: Mapping[str, Story] = {
@@ -43,6 +46,13 @@ STORIES: Mapping[str, Story] = {
         spec={"checkpoint": {"grace": "1h"}},
         is_cancelled=True,
     ),
+    "gives-way": Story(
+        script="sleep 1.5",
+        phase="Succeeded",
+        attempts=None,
+        spec={"workers": 2, "gpusPerWorker": 32},
+    ),
+    "barges-in": Story(script="sleep 0.2", phase="Succeeded", attempts=1, comes_after="gives-way"),
     "loses-supervisor": Story(
         script="[ $DALLY_ATTEMPT = 0 ] || exit 0; kill -9 $PPID; sleep 60",
         phase="Succeeded",
@@ -63,6 +73,8 @@ BY_STORY: Mapping[str, tuple[str, ...]] = {
 
 def jobs_for(point: KillPoint) -> tuple[str, ...]:
     """The jobs that lead a server to that point."""
+    if point in {KillPoint.RUN_BEFORE_PREEMPT, KillPoint.RUN_AFTER_PREEMPT}:
+        return ("gives-way", "barges-in")
     if point in {KillPoint.LOCAL_BEFORE_LOST, KillPoint.LOCAL_AFTER_LOST}:
         return ("loses-supervisor",)
     return BY_STORY[point.partition(".")[0]]
