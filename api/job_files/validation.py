@@ -39,7 +39,7 @@ _OPTIONS_SHOWN_MAX = 12
 _OWN_REASON = re.compile(r"[A-Z][A-Za-z]+")
 
 
-PROBLEMS_MAX = 100
+PROBLEMS_MAX = 50
 """Findings told of one body: whoever has more begins with these."""
 
 

@@ -16,9 +16,37 @@ from tools.reference import markdown
 Node = dict[str, JsonValue]
 
 _TEXT = """Bodies are JSON (job files may be YAML); names are camelCase, times RFC 3339 in UTC.
-Every route except `/livez`, `/readyz` and `/version` wants `Authorization: Bearer TOKEN`. Lists
-are pages: give `limit`, and the `continue` of one page to get the next. [Errors](errors.md) are
-problem bodies. The whole contract is in [openapi.json](../../api/openapi.json)."""
+Every route except `/livez`, `/readyz`, `/version` and `/errors/REASON` wants
+`Authorization: Bearer TOKEN`; what belongs to a project the token may not see answers 404.
+[Errors](errors.md) are problem bodies. The contract is in [openapi.json](../../api/openapi.json).
+
+**Lists** are pages: give `limit` (at most 500), and the `continue` of one page to get the next. A
+token of `continue` belongs to its filters and does not expire. `labelSelector` and `fieldSelector`
+are `key=value` pairs joined by commas; the fields are `metadata.name`, `spec.queue` and
+`status.phase`. Parameters that a route does not know are refused.
+
+**Watches**: `watch=true` keeps a list of jobs or events open, as server-sent events or, with
+`Accept: application/x-ndjson`, as a line of JSON each. The `resourceVersion` of a list, or of the
+last event read (`Last-Event-ID`), says where to begin; without one a watch of jobs begins with all
+that are there. A version that is no longer kept ends the watch with the reason `Gone`: list again.
+A job's own `resourceVersion` names a version of that job, and is no place to begin.
+
+**Logs** are plain text, server-sent events or lines of JSON. With `follow=true` and no `attempt`
+the stream goes on over all attempts until the job ends. Plain text has no heartbeat.
+
+**Submitting once**: repeated with the same `Idempotency-Key` and body, a POST of a job repeats its
+answer for 24 hours; with another body it is refused. `dryRun=All` checks and stores nothing.
+
+**Applying** (PUT): 201 with a new job, 200 with the equal one that is there, 409 naming the fields
+that differ: a job does not change once it is submitted. Variables whose names look like those of
+secrets are shown masked; applied again, the mask stands for the stored value.
+
+**Deleting** removes a job that has ended. With `cancel=true` a waiting job is cancelled and removed
+at once; one that runs is cancelled, the answer is 202, and the deletion is to be repeated.
+
+**Limits**: bodies of 1 MiB, nested 32 deep, with 10,000 values; per token 100 requests a second
+(bursts of 400; admin tokens are not counted) and 300 open streams. Who is over gets 429 and
+`Retry-After`."""
 
 
 def openapi() -> str:

@@ -1,6 +1,6 @@
 """docs/reference/job-file.md: every field of a job file, from the wire types."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pydantic import JsonValue
 
@@ -15,10 +15,54 @@ with the reason `NotSupportedYet` and the version that brings it. `dally explain
 the same in a terminal."""
 
 
+EXAMPLES: Mapping[str, str] = {
+    "The smallest file": """\
+apiVersion: dally/v1
+kind: Job
+metadata: {name: hello}
+spec:
+  gpusPerWorker: 1
+  command: [python, train.py]
+""",
+    "Data-parallel training that checkpoints": """\
+apiVersion: dally/v1
+kind: Job
+metadata: {name: resnet50, labels: {exp: a1}}
+spec:
+  workers: 4
+  gpusPerWorker: 8
+  launcher: torchrun
+  command: [torchrun, train.py]
+  resources: {cpus: 32, memory: 256Gi}
+  checkpoint: {path: /ckpt/run1, every: 10m, grace: 120s}
+  failurePolicy: {maxRestarts: 3, rules: [{onExitCodes: [3], action: Fail}]}
+  duration: {maxRuntime: 24h}
+""",
+    "Roles: a chief, trainers and parameter servers": """\
+apiVersion: dally/v1
+kind: Job
+metadata: {name: recommender}
+spec:
+  command: [python, train.py]
+  launcher: tf
+  roles:
+    - {name: chief, workers: 1, gpusPerWorker: 0}
+    - {name: trainer, workers: 8, gpusPerWorker: 8}
+    - {name: ps, workers: 4, gpusPerWorker: 0, resources: {cpus: 48, memory: 400Gi}}
+  successPolicy: {role: chief}
+  communication: {strategy: ps, servers: 4, gradientBytes: 1.5Gi, computeSeconds: 0.12}
+""",
+}
+"""Files that a test reads as the server does."""
+
+
 def page() -> str:
     """The whole page: one table an object, in the order in which a reader meets them."""
     schema: Node = JobFile.model_json_schema(by_alias=True)
     lines = markdown.head("The job file", _TEXT)
+    for title, text in EXAMPLES.items():
+        lines += [f"## {title}", "", "```yaml", text.rstrip(), "```", ""]
+    lines += ["Save one as `job.yaml` and submit it with `dally apply -f job.yaml`.", ""]
     for path, node in _objects(schema, "job", schema):
         lines += [f"## {path}", "", _text(node), ""]
         lines += markdown.table(
