@@ -10,7 +10,7 @@ from pydantic.json_schema import models_json_schema
 from api.errors import PROBLEM_TYPE
 from api.gate import is_public
 from api.job_files.schemas import JobFile
-from api.jobs.schemas import CancelRequest, HoldRequest, ProgressReport
+from api.jobs.schemas import CancelRequest, HoldRequest, ProgressReport, WatchEvent
 from api.problems import Problem
 from api.tokens.schemas import TokenRequest
 from api.wire import Wire
@@ -24,6 +24,7 @@ _MODELS: Sequence[type[BaseModel]] = (
     ProgressReport,
     TokenRequest,
     Problem,
+    WatchEvent,
 )
 _UNUSED = ("HTTPValidationError", "ValidationError")
 """FastAPI's own bodies of errors, which this server never sends."""

@@ -14,7 +14,7 @@ from api.events.watching import EventFilter, watch_events
 from api.jobs.finding import NamePath, ProjectPath, find_job
 from api.lists import ListMetadata
 from api.replies import model_response
-from api.streams.responses import WATCH_RESPONSES
+from api.streams.responses import watch_responses
 from scheduler.domain.event import Event
 from scheduler.domain.ids import JobId, ProjectName, Sequence
 from scheduler.ports.job_store import EventQuery
@@ -34,7 +34,10 @@ class EventParameters:
 
 
 @router.get(
-    "/events", operation_id="listEvents", response_model=EventList, responses=WATCH_RESPONSES
+    "/events",
+    operation_id="listEvents",
+    response_model=EventList,
+    responses=watch_responses("EventView"),
 )
 def list_events(
     request: Request,
@@ -54,7 +57,7 @@ def list_events(
     "/projects/{project}/jobs/{name}/events",
     operation_id="listJobEvents",
     response_model=EventList,
-    responses=WATCH_RESPONSES,
+    responses=watch_responses("EventView"),
 )
 def list_job_events(
     *,

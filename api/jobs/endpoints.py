@@ -28,7 +28,7 @@ from api.jobs.schemas import (
 )
 from api.jobs.watching import watch_jobs
 from api.replies import job_response, model_response
-from api.streams.responses import WATCH_RESPONSES
+from api.streams.responses import watch_responses
 from scheduler.control import commands
 from scheduler.domain.ids import ProjectName
 
@@ -100,7 +100,7 @@ def apply_job(
     "/projects/{project}/jobs",
     operation_id="listJobs",
     response_model=JobList,
-    responses=WATCH_RESPONSES,
+    responses=watch_responses("WatchEvent"),
 )
 def list_project_jobs(
     *,
@@ -118,7 +118,12 @@ def list_project_jobs(
     return model_response(list_jobs(services, parameters, filters))
 
 
-@router.get("/jobs", operation_id="listAllJobs", response_model=JobList, responses=WATCH_RESPONSES)
+@router.get(
+    "/jobs",
+    operation_id="listAllJobs",
+    response_model=JobList,
+    responses=watch_responses("WatchEvent"),
+)
 def list_all_jobs(
     request: Request,
     services: ServicesOf,

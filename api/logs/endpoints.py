@@ -22,10 +22,12 @@ from api.streams.responses import (
     NDJSON,
     SSE,
     TEXT,
+    Node,
     StreamResponse,
     sse,
     sse_heartbeat,
     sse_prelude,
+    sse_schema,
     stream_form,
 )
 from scheduler.domain.errors import NotFoundError
@@ -41,6 +43,18 @@ _SINCE_MAX_S = 10 * 365 * 86_400
 _OFFSET_MAX = 2**62
 _EVENT_ID = re.compile(r"([0-9]{1,6}):([0-9]{1,18})", re.ASCII)
 """Of an event of this stream: attempt and byte to go on from."""
+
+_PIECE: Node = {
+    "type": "object",
+    "properties": {
+        "attempt": {"type": "integer"},
+        "rank": {"type": "integer"},
+        "nextOffset": {"type": "integer"},
+        "text": {"type": "string"},
+    },
+    "required": ["attempt", "rank", "nextOffset", "text"],
+}
+"""One piece of a log that is not sent as plain text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +82,11 @@ class LogParameters:
     responses={
         200: {
             "description": "The log, as it is",
-            "content": {form: {"schema": {"type": "string"}} for form in (TEXT, SSE, NDJSON)},
+            "content": {
+                TEXT: {"schema": {"type": "string"}},
+                SSE: {"itemSchema": sse_schema(_PIECE)},
+                NDJSON: {"itemSchema": _PIECE},
+            },
         }
     },
 )

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from threading import Lock
 
 from fastapi.sse import format_sse_event
+from pydantic import JsonValue
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -19,13 +20,38 @@ TEXT = "text/plain"
 
 _RETRY_AFTER_S = 10
 
-WATCH_RESPONSES: dict[int | str, dict[str, object]] = {
-    200: {
-        "description": "The list; with `watch=true` a stream of changes",
-        "content": {SSE: {"schema": {"type": "string"}}, NDJSON: {"schema": {"type": "string"}}},
+Node = dict[str, JsonValue]
+
+
+def watch_responses(model: str) -> dict[int | str, dict[str, JsonValue]]:
+    """What the description of a list says of its watch, whose items are of that wire type."""
+    item: Node = {"$ref": f"#/components/schemas/{model}"}
+    return {
+        200: {
+            "description": "The list; with `watch=true` a stream of changes",
+            "content": {
+                SSE: {"itemSchema": sse_schema(item)},
+                NDJSON: {"itemSchema": item},
+            },
+        }
     }
-}
-"""What the description of a route says of its watch."""
+
+
+def sse_schema(data: Node) -> Node:
+    """Schema of one server-sent event whose data is JSON of the schema `data`."""
+    return {
+        "type": "object",
+        "properties": {
+            "data": {
+                "type": "string",
+                "contentMediaType": "application/json",
+                "contentSchema": data,
+            },
+            "event": {"type": "string"},
+            "id": {"type": "string"},
+            "retry": {"type": "integer", "minimum": 0},
+        },
+    }
 
 
 class StreamPermits:

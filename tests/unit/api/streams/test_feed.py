@@ -65,6 +65,24 @@ def test_each_follower_is_told_what_comes_after_its_place(
     assert taken(late) == [4, 5, 6, 7]
 
 
+def test_nobody_is_told_twice_when_a_newcomer_comes_from_further_back(
+    loop: asyncio.AbstractEventLoop,
+) -> None:
+    numbers = Numbers(5)
+    settled = joined(numbers, loop, 0)
+    numbers.feed.work()
+    # More changes come while the newcomer catches up: the settled one is told of them later.
+    newcomer = joined(numbers, loop, 5)
+    ahead = joined(numbers, loop, 8)
+    numbers.feed.work()
+    numbers.last = 10
+    numbers.feed.work()
+
+    assert taken(settled) == list(range(1, 11))
+    assert taken(newcomer) == list(range(6, 11))
+    assert taken(ahead) == [9, 10]
+
+
 def test_settled_followers_cost_one_read_together(loop: asyncio.AbstractEventLoop) -> None:
     numbers = Numbers()
     for _ in range(50):
