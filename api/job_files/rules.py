@@ -6,11 +6,15 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from api.documents.document import child
+from api.job_files.communication_mapping import to_profile
 from api.job_files.schemas import WORKERS_MAX, JobFile, JobRequest
 from api.job_files.validation import nearest
+from scheduler.domain.communication import Axis, ParallelAxes
 from scheduler.domain.errors import SpecProblem
-from scheduler.domain.ids import ProjectName, QueueName
+from scheduler.domain.gang import axis_slices
+from scheduler.domain.ids import LevelName, ProjectName, QueueName
 from scheduler.domain.instants import HOUR, SECOND
+from scheduler.domain.job import AxisWithin
 from scheduler.domain.quantities import parse_bytes, parse_duration
 from scheduler.domain.topology import CLUSTER_LEVEL, NODE_LEVEL
 from scheduler.domain.worker_environment import is_reserved
@@ -59,6 +63,7 @@ def rule_problems(file: JobFile, around: Surroundings) -> Iterator[SpecProblem]:
     yield from _references(file.spec, around)
     yield from _topology(file.spec, around)
     yield from _slices(file.spec, around)
+    yield from _axes(file.spec, around)
     yield from _times(file.spec)
     yield from _communication(file.spec)
     yield from _policies(file.spec, around)
@@ -217,6 +222,9 @@ def _topology(spec: JobRequest, around: Surroundings) -> Iterator[SpecProblem]:
             (f"/spec/topology/slices/{i}/within", piece.within)
             for i, piece in enumerate(topology.slices)
         ]
+        named += [
+            (f"/spec/topology/axes/{i}/within", rule.within) for i, rule in enumerate(topology.axes)
+        ]
         if topology.spread is not None:
             named.append(("/spec/topology/spread/by", topology.spread.by))
     named += [
@@ -252,6 +260,60 @@ def _slices(spec: JobRequest, around: Surroundings) -> Iterator[SpecProblem]:
         if all(workers % size for workers in gangs):
             detail = f"must divide the workers of a role with GPUs: {', '.join(map(str, gangs))}"
             yield SpecProblem(pointer=f"{at}/0/workers", reason="InvalidValue", detail=detail)
+
+
+def _axes(spec: JobRequest, around: Surroundings) -> Iterator[SpecProblem]:
+    """Axes are said once, instead of slices, and their groups cut up the workers of a role."""
+    topology = spec.topology
+    if topology is None or not topology.axes:
+        return
+    at = "/spec/topology/axes"
+    names = [Axis(rule.axis) for rule in topology.axes]
+    profile = to_profile(spec.communication)
+    parallel = profile.parallel if profile is not None else ParallelAxes()
+    for i, axis in enumerate(names):
+        if axis in names[:i]:
+            detail = f'names the axis "{axis}" again'
+            yield SpecProblem(pointer=f"{at}/{i}/axis", reason="InvalidValue", detail=detail)
+        elif axis is not Axis.DATA and parallel.size(axis) == 1:
+            detail = f"needs a size: communication.parallel.{axis} is 1"
+            yield SpecProblem(pointer=f"{at}/{i}/axis", reason="InvalidValue", detail=detail)
+    if topology.slices:
+        detail = "says what slices say too; give one of them"
+        yield SpecProblem(pointer=at, reason="InvalidValue", detail=detail)
+        return
+    yield from _axis_groups(spec, parallel, around)
+
+
+def _axis_groups(
+    spec: JobRequest, parallel: ParallelAxes, around: Surroundings
+) -> Iterator[SpecProblem]:
+    assert spec.topology is not None
+    at = "/spec/topology/axes"
+    rules = tuple(
+        AxisWithin(axis=Axis(rule.axis), within=LevelName(rule.within))
+        for rule in spec.topology.axes
+    )
+    gangs = [(role.workers, role.gpus_per_worker) for role in spec.roles if role.gpus_per_worker]
+    gangs = gangs or [(spec.workers or 1, spec.gpus_per_worker or 0)]
+    groups = [
+        (workers, axis_slices(rules, parallel, workers=workers, gpus=gpus))
+        for workers, gpus in gangs
+        if gpus
+    ]
+    if "/spec/roles" not in around.dropped and all(
+        any(workers % group.workers for group in found) for workers, found in groups
+    ):
+        sizes = ", ".join(str(group.workers) for group in groups[0][1]) if groups else "none"
+        detail = f"makes groups of {sizes} workers, which do not divide those of a role with GPUs"
+        yield SpecProblem(pointer=at, reason="InvalidValue", detail=detail)
+    levels = [NODE_LEVEL, *(around.levels or ()), CLUSTER_LEVEL]
+    for _, found in groups[:1]:
+        for outer, inner in pairwise(found):
+            known = outer.within in levels and inner.within in levels
+            if known and levels.index(inner.within) > levels.index(outer.within):
+                detail = f'"{inner.within[:80]}" is wider than the level of an axis around it'
+                yield SpecProblem(pointer=at, reason="InvalidValue", detail=detail)
 
 
 def _times(spec: JobRequest) -> Iterator[SpecProblem]:

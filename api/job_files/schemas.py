@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from api.job_files.communication import Communication
+from api.job_files.communication import AxisName, Communication
 from api.job_files.scalars import (
     AbsolutePath,
     Bytes,
@@ -51,6 +51,14 @@ class SliceRequest(Wire):
     """Level whose domain each group shares, e.g. `rack`."""
 
 
+class AxisRequest(Wire):
+    """Keeps each group of one parallel axis (and of the axes inside it) in one domain."""
+
+    axis: AxisName
+    within: Reference
+    """Level whose domain each group shares, e.g. `rack`."""
+
+
 class SpreadRequest(Wire):
     """Keeps workers of one role apart."""
 
@@ -69,6 +77,8 @@ class Topology(Wire):
     """Level at which waiting starts."""
     slices: Annotated[tuple[SliceRequest, ...], Field(strict=False, max_length=16)] = ()
     """Nested groups, widest first; each divides the one around it, the first a role's workers."""
+    axes: Annotated[tuple[AxisRequest, ...], Field(strict=False, max_length=7)] = ()
+    """Instead of slices: parallel axes by level; sizes are those of communication.parallel."""
     spread: SpreadRequest | None = None
     """For the workers without GPUs of a job with roles; for all of a job without."""
 

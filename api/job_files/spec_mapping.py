@@ -2,6 +2,7 @@
 
 from api.job_files.communication_mapping import to_communication, to_profile
 from api.job_files.schemas import (
+    AxisRequest,
     Checkpoint,
     Duration,
     FailurePolicy,
@@ -14,6 +15,7 @@ from api.job_files.schemas import (
     Topology,
 )
 from scheduler.domain import instants, job
+from scheduler.domain.communication import Axis
 from scheduler.domain.ids import GpuModel, LevelName, PoolName, QueueName, RoleName
 from scheduler.domain.quantities import (
     parse_bytes,
@@ -175,6 +177,10 @@ def _topology(request: Topology | None) -> job.TopologyRequest:
             job.Slice(workers=piece.workers, within=LevelName(piece.within))
             for piece in request.slices
         ),
+        axes=tuple(
+            job.AxisWithin(axis=Axis(rule.axis), within=LevelName(rule.within))
+            for rule in request.axes
+        ),
     )
 
 
@@ -186,6 +192,7 @@ def _to_topology(topology: job.TopologyRequest, *, spread_of: job.Role | None) -
         required=topology.required,
         preferred=topology.preferred,
         slices=tuple(SliceRequest(workers=s.workers, within=s.within) for s in topology.slices),
+        axes=tuple(AxisRequest(axis=a.axis.value, within=a.within) for a in topology.axes),
         spread=spread,
     )
 

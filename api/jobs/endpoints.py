@@ -18,12 +18,14 @@ from api.jobs.explaining import why
 from api.jobs.finding import NamePath, ProjectPath, find_job, find_project, requester, require_match
 from api.jobs.listing import ListParameters, list_jobs, read_filters
 from api.jobs.mapping import masked, reports_by_attempt, to_attempt
+from api.jobs.placing import placement_view
 from api.jobs.schemas import (
     AttemptList,
     CancelRequest,
     HoldRequest,
     JobList,
     JobObject,
+    PlacementView,
     WhyView,
 )
 from api.jobs.watching import watch_jobs
@@ -277,3 +279,15 @@ def why_job(
 ) -> Response:
     """Why the job is where it is, with the numbers and what would help."""
     return model_response(why(services, find_job(services, caller, project, name)))
+
+
+@router.get(
+    "/projects/{project}/jobs/{name}/placement",
+    operation_id="getJobPlacement",
+    response_model=PlacementView,
+)
+def get_job_placement(
+    project: ProjectPath, name: NamePath, services: ServicesOf, caller: CallerOf
+) -> Response:
+    """Where the latest attempt was placed: the nodes, and a picture of them by rack."""
+    return model_response(placement_view(services, find_job(services, caller, project, name)))

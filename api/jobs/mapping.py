@@ -18,6 +18,7 @@ from api.lists import ObjectMetadata
 from api.times import render_instant, render_optional
 from scheduler.domain.ids import AttemptNumber
 from scheduler.domain.job import Attempt, Job, WorkerEnd
+from scheduler.domain.placement import Placement
 from scheduler.domain.progress import Progress
 from scheduler.domain.reservation import AttemptKey
 
@@ -83,6 +84,13 @@ def _status(job: Job) -> JobStatus:
     )
 
 
+def to_assignments(placement: Placement) -> list[AssignmentView]:
+    """Workers per role and node, in rank order."""
+    return [
+        AssignmentView(role=a.role, node=a.node, workers=a.workers) for a in placement.assignments
+    ]
+
+
 def to_attempt(attempt: Attempt, reports: Sequence[Progress]) -> AttemptView:
     """One attempt with its workers and its last report."""
     return AttemptView(
@@ -90,10 +98,7 @@ def to_attempt(attempt: Attempt, reports: Sequence[Progress]) -> AttemptView:
         phase=attempt.phase.value,
         phase_since=render_instant(attempt.phase_since),
         tier=attempt.placement.tier_name,
-        placement=[
-            AssignmentView(role=a.role, node=a.node, workers=a.workers)
-            for a in attempt.placement.assignments
-        ],
+        placement=to_assignments(attempt.placement),
         workers=list(_workers(attempt)),
         create_time=render_instant(attempt.created_at),
         running_since=render_optional(attempt.running_since),

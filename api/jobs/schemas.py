@@ -141,6 +141,23 @@ class AttemptList(Reply):
     items: list[AttemptView]
 
 
+class PlacementView(Reply):
+    """Where the latest attempt of a job was placed."""
+
+    api_version: str = API_VERSION
+    kind: str = "Placement"
+    job: str
+    project: str
+    attempt: int
+    phase: str
+    """Of the attempt: once it has ended, the job holds nothing there any more."""
+    tier: str
+    """Closest level that holds the whole gang."""
+    placement: list[AssignmentView]
+    drawing: str
+    """The nodes by rack, for people: a line each, GPU by GPU."""
+
+
 class RoundView(Reply):
     """The decision cycle an answer comes from."""
 

@@ -7,7 +7,7 @@ import click
 from pydantic import JsonValue, TypeAdapter
 
 from api.events.schemas import EventView
-from api.jobs.schemas import AttemptList, AttemptView, JobObject, WhyView
+from api.jobs.schemas import AttemptList, AttemptView, JobObject, PlacementView, WhyView
 from api.lists import ListMetadata
 from api.nodes.schemas import NodeView
 from cli import output
@@ -22,6 +22,8 @@ from cli.times import age, brief, now, parse, span_s
 PAGE = 500
 LIMIT = 500
 EVENTS_IN_DESCRIBE = 20
+PLACEMENT = "placement"
+"""Not a kind of object: `describe` draws it for a job."""
 
 _ITEMS: TypeAdapter[list[JsonValue]] = TypeAdapter(list[JsonValue])
 
@@ -201,6 +203,7 @@ def watched(client: Client, path: str, filters: Parameters) -> Iterator[JsonValu
         "dally describe job resnet50",
         "dally describe node r1-n0",
         "dally describe profile bert-large",
+        "dally describe placement resnet50",
     ),
 )
 @click.argument("kind")
@@ -210,13 +213,14 @@ def describe(session: Session, *, kind: str, name: str | None, show_events: bool
     """Everything about one object, for people."""
     if "/" in kind and name is None:
         kind, _, name = kind.partition("/")
+    is_placement = kind.lower() == PLACEMENT
+    found = JOB if is_placement else kind_named(kind)
     if name is None:
-        raise CommandError(
-            "which one?", reason="MissingName", way_out=f"dally get {kind_named(kind).plural}"
-        )
-    found = kind_named(kind)
+        raise CommandError("which one?", reason="MissingName", way_out=f"dally get {found.plural}")
     with session.connect() as client:
-        if found is JOB:
+        if is_placement:
+            _describe_placement(client, job_name(name))
+        elif found is JOB:
             _describe_job(client, name, show_events=show_events)
         elif found is NODE:
             _describe_node(client, name)
@@ -224,7 +228,7 @@ def describe(session: Session, *, kind: str, name: str | None, show_events: bool
             describe_profile(client, name)
         else:
             raise CommandError(
-                f"describe knows jobs, nodes and profiles, not {found.plural}",
+                f"describe knows jobs, their placements, nodes and profiles, not {found.plural}",
                 reason="NotDescribable",
                 way_out=f"dally get {found.plural} -o yaml",
             )
@@ -325,6 +329,16 @@ def _describe_events(items: list[JsonValue]) -> None:
     rows = [EVENT.row(item) for item in items[-EVENTS_IN_DESCRIBE:]]
     short = [(when, kind, reason, message) for when, kind, reason, _, message, *_ in rows]
     output.table(("AGE", "TYPE", "REASON", "MESSAGE"), short, is_headed=True)
+
+
+def _describe_placement(client: Client, name: str) -> None:
+    path = f"{client.job_path(name)}/placement"
+    placed = PlacementView.model_validate(client.get(path))
+    output.line(
+        f"{placed.job}: attempt {placed.attempt} ({placed.phase}), within one {placed.tier}"
+    )
+    for text in placed.drawing.splitlines():
+        output.line(text)
 
 
 def _describe_node(client: Client, name: str) -> None:

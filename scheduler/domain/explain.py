@@ -266,10 +266,15 @@ def _other_levels(blocked: TooFewGpus) -> str:
 _NODE_REASONS = {
     "Fits": "with room for a worker",
     "TooFewGpus": "with too few free GPUs",
+    "TooLittleCpu": "with too few free CPUs",
+    "TooLittleMemory": "with too little free memory",
+    "TooManyWorkers": "that take no more workers",
     "NotReady": "not ready",
+    "Tainted": "kept for others by a taint",
     "Cordoned": "cordoned",
     "OtherPool": "of another pool",
     "OtherGpuModel": "with another GPU model",
+    "NoGpus": "without GPUs",
     "Excluded": "excluded for this job",
 }
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import lcm
 from typing import NamedTuple
 
+from scheduler.domain.communication import Axis, ParallelAxes
 from scheduler.domain.ids import GpuModel, LevelName, NodeName, PoolName, RoleName
-from scheduler.domain.job import JobSpec, Slice
+from scheduler.domain.job import AxisWithin, JobSpec, Role, Slice
 from scheduler.domain.resources import NOTHING, Resources
 
 
@@ -107,7 +109,7 @@ class NumberedRequest(NamedTuple):
 def gang_request(spec: JobSpec, *, excluded: frozenset[NodeName] = frozenset()) -> GangRequest:
     """What `spec` asks of the cluster.
 
-    Slices bind every role with GPUs whose workers they divide; a launcher of one stays outside.
+    Slices bind every role with GPUs whose workers they divide: a launcher of one stays outside.
     """
     return GangRequest(
         roles=tuple(
@@ -117,7 +119,7 @@ def gang_request(spec: JobSpec, *, excluded: frozenset[NodeName] = frozenset()) 
                 gpus=role.gpus_per_worker,
                 resources=role.resources,
                 pool=role.pool or spec.pool,
-                slices=_slices(spec.topology.slices, role.workers) if role.gpus_per_worker else (),
+                slices=slices_of(spec, role),
                 spread_by=role.spread_by,
                 spread_workers_max=role.spread_workers_max,
             )
@@ -130,5 +132,33 @@ def gang_request(spec: JobSpec, *, excluded: frozenset[NodeName] = frozenset()) 
     )
 
 
-def _slices(slices: tuple[Slice, ...], workers: int) -> tuple[Slice, ...]:
-    return slices if all(workers % group.workers == 0 for group in slices) else ()
+def slices_of(spec: JobSpec, role: Role) -> tuple[Slice, ...]:
+    """The slices of one role: those the job names, or those its parallel axes come to."""
+    if not role.gpus_per_worker:
+        return ()
+    named = spec.topology.slices
+    if spec.topology.axes:
+        parallel = spec.communication.parallel if spec.communication else ParallelAxes()
+        named = axis_slices(
+            spec.topology.axes, parallel, workers=role.workers, gpus=role.gpus_per_worker
+        )
+    return named if all(role.workers % group.workers == 0 for group in named) else ()
+
+
+def axis_slices(
+    rules: tuple[AxisWithin, ...], parallel: ParallelAxes, *, workers: int, gpus: int
+) -> tuple[Slice, ...]:
+    """Groups of workers with so many GPUs that hold whole groups of the named axes, widest first.
+
+    A group of an axis has the ranks of that axis and of all axes inside it; what fits in one worker
+    needs no rule.
+    """
+    within_of = {rule.axis: rule.within for rule in rules}
+    slices: list[Slice] = []
+    ranks = 1
+    for axis in parallel.ordered:
+        is_data = axis is Axis.DATA
+        ranks *= max(1, workers * gpus // parallel.product) if is_data else parallel.size(axis)
+        if axis in within_of and ranks > gpus:
+            slices.append(Slice(workers=lcm(ranks, gpus) // gpus, within=within_of[axis]))
+    return tuple(reversed(slices))

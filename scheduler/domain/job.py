@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from scheduler.domain.communication import CommunicationProfile
+from scheduler.domain.communication import Axis, CommunicationProfile
 from scheduler.domain.errors import InvalidTransitionError
 from scheduler.domain.ids import (
     AttemptNumber,
@@ -189,6 +189,14 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AxisWithin:
+    """The ranks that differ along this parallel axis (and those inside it) share one domain."""
+
+    axis: Axis
+    within: LevelName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyRequest:
     """The user's caps on placement; normally empty: the policy decides."""
 
@@ -198,6 +206,8 @@ class TopologyRequest:
     """Where waiting starts."""
     slices: tuple[Slice, ...] = ()
     """Nested groups, widest first, closest last."""
+    axes: tuple[AxisWithin, ...] = ()
+    """The same said by parallel axes, whose sizes the communication section declares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -231,6 +231,33 @@ def test_attempts_show_workers_their_ends_and_the_last_report(
     assert shown["progress"]["reports"] == 2
 
 
+def test_a_placement_is_drawn_with_what_others_hold(door: FrontDoor, admin: TestClient) -> None:
+    observe(door)
+    run(door, submitted(door, "other", gpusPerWorker=2), {"r1-n1": 1})
+    run(door, submitted(door, "drawn", workers=2, gpusPerWorker=4), {"r1-n1": 1, "r2-n0": 1})
+
+    shown = admin.get(f"{JOBS}/drawn/placement").json()
+
+    assert (shown["attempt"], shown["tier"]) == (0, "block")
+    assert [a["node"] for a in shown["placement"]] == ["r1-n1", "r2-n0"]
+    assert shown["drawing"].splitlines() == [
+        "block b1   (1 other node)",
+        "  rack r1   (1 other node)",
+        "    r1-n1  [####oo..]  worker 0",
+        "  rack r2",
+        "    r2-n0  [####....]  worker 1",
+        "# this job   o held by others   . free",
+    ]
+
+
+def test_a_job_that_was_never_placed_has_no_placement(door: FrontDoor, admin: TestClient) -> None:
+    submitted(door, "unplaced")
+
+    answer = admin.get(f"{JOBS}/unplaced/placement")
+
+    assert (answer.status_code, answer.json()["reason"]) == (404, "NotFound")
+
+
 A_NO = TooFewGpus(
     level=LevelName("rack"),
     workers_wanted=4,

@@ -56,6 +56,13 @@ def test_describe_shows_workers_and_ends_with_why(dally: Dally) -> None:
     assert lines[-2:] == ["Why:", "  Succeeded: completed"]
 
 
+def test_a_placement_is_drawn_by_rack(dally: Dally) -> None:
+    lines = dally("describe", "placement", "read-me").lines
+    assert lines[0].startswith("read-me: attempt 0 (Ended), within one ")
+    assert any("worker 0" in line for line in lines)
+    assert lines[-1].startswith("# this job")
+
+
 def test_why_names_numbers_and_what_would_fix_it(dally: Dally) -> None:
     filler = job_text("why-filler", workers=4, gpusPerWorker=3, command=["sleep", "60"])
     dally("apply", "-f", "-", "--wait-placed", "30s", stdin=filler)

@@ -158,6 +158,69 @@ BROKEN = [
         "InvalidValue",
         id="a group wider than the one around it",
     ),
+    # Axes.
+    pytest.param(
+        {"topology": {"axes": [{"axis": "tensor", "within": "rack"}]}},
+        "/spec/topology/axes/0/axis",
+        "InvalidValue",
+        id="an axis without a size",
+    ),
+    pytest.param(
+        {
+            "workers": 2,
+            "gpusPerWorker": 8,
+            "communication": {"parallel": {"tensor": 16}},
+            "topology": {
+                "axes": [
+                    {"axis": "tensor", "within": "rack"},
+                    {"axis": "tensor", "within": "rack"},
+                ]
+            },
+        },
+        "/spec/topology/axes/1/axis",
+        "InvalidValue",
+        id="an axis named twice",
+    ),
+    pytest.param(
+        {
+            "workers": 4,
+            "communication": {"parallel": {"tensor": 16}},
+            "topology": {
+                "slices": [{"workers": 2, "within": "rack"}],
+                "axes": [{"axis": "tensor", "within": "rack"}],
+            },
+        },
+        "/spec/topology/axes",
+        "InvalidValue",
+        id="axes beside slices",
+    ),
+    pytest.param(
+        {
+            "workers": 3,
+            "gpusPerWorker": 8,
+            "communication": {"parallel": {"tensor": 16}},
+            "topology": {"axes": [{"axis": "tensor", "within": "rack"}]},
+        },
+        "/spec/topology/axes",
+        "InvalidValue",
+        id="groups of an axis that do not divide the gang",
+    ),
+    pytest.param(
+        {
+            "workers": 8,
+            "gpusPerWorker": 8,
+            "communication": {"parallel": {"tensor": 16, "pipeline": 2}},
+            "topology": {
+                "axes": [
+                    {"axis": "tensor", "within": "rack"},
+                    {"axis": "pipeline", "within": "node"},
+                ]
+            },
+        },
+        "/spec/topology/axes",
+        "InvalidValue",
+        id="an axis wider than the one around it",
+    ),
     # Names.
     pytest.param({"env": {"RANK": "0"}}, "/spec/env/RANK", "ReservedName", id="RANK is ours"),
     pytest.param({"env": {"DALLY_X": "0"}}, "/spec/env/DALLY_X", "ReservedName", id="so is DALLY_"),
