@@ -332,8 +332,7 @@ def _describe_events(items: list[JsonValue]) -> None:
 
 
 def _describe_placement(client: Client, name: str) -> None:
-    path = f"{client.job_path(name)}/placement"
-    placed = PlacementView.model_validate(client.get(path))
+    placed = PlacementView.model_validate(client.get(client.job_path(name, "placement")))
     output.line(
         f"{placed.job}: attempt {placed.attempt} ({placed.phase}), within one {placed.tier}"
     )
