@@ -33,6 +33,9 @@ def run(arguments: list[str]) -> int:
         return ExitCode.INTERRUPTED
     except (CommandError, click.ClickException) as error:
         return _failed(error)
+    except OSError as error:
+        output.note(f"error: OutputFailed: {error.strerror or error}")
+        return ExitCode.ERROR
     return ExitCode.OK
 
 

@@ -42,6 +42,9 @@ class DallyCommand(click.Command):
             cut = args.index("--")
             ctx.meta["program"] = tuple(args[cut + 1 :])
             args = args[:cut]
+        elif self.takes_program:
+            # Let the words of the program pass here: the command then says that `--` is missing.
+            ctx.allow_extra_args = ctx.ignore_unknown_options = True
         return super().parse_args(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -15,6 +15,9 @@ LEVELS = {
     LogLevel.ERROR: logging.ERROR,
 }
 
+_TRACEBACKS = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+"""Without the local variables, for those hold requests, and requests hold tokens."""
+
 
 def set_up_logs(level: LogLevel) -> None:
     """Send everything from `level` on to stderr as JSON."""
@@ -23,7 +26,7 @@ def set_up_logs(level: LogLevel) -> None:
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.dict_tracebacks,
+        structlog.processors.ExceptionRenderer(_TRACEBACKS),
     ]
     structlog.configure(
         processors=[

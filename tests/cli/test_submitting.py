@@ -120,7 +120,9 @@ def test_a_job_that_can_not_be_placed_in_time_exits_with_2(dally: Dally) -> None
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        pytest.param(["run", "x", "echo", "hi"], 64, "--", id="a program without --"),
+        pytest.param(["run", "x", "echo", "hi"], 64, "behind --:", id="a program without --"),
+        pytest.param(["run", "x", "a.py", "--lr", "1"], 64, "behind --:", id="nor for its flags"),
+        pytest.param(["run", "x", "y", "--", "true"], 64, "extra", id="two names"),
         pytest.param(
             [
                 "run",

@@ -1,6 +1,8 @@
 """What the CLI does by itself: splits files, prints harmlessly, reads times, explains a schema."""
 
+import errno
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,22 @@ def test_a_carriage_return_in_a_log_can_not_overwrite_a_line() -> None:
 def test_json_output_escapes_what_json_does_not(capsys: pytest.CaptureFixture[str]) -> None:
     output.as_json({"name": "a\x1b[0m\x9bz"})
     assert '"a\\u001b[0m\\u009bz"' in capsys.readouterr().out
+
+
+class _FullDisk(StringIO):
+    """A place that takes nothing."""
+
+    def write(self, _text: str, /) -> int:
+        """As a full disk answers."""
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_output_that_can_not_be_written_is_an_error_of_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout", _FullDisk())
+    assert run(["api-resources"]) == ExitCode.ERROR
+    assert capsys.readouterr().err == "error: OutputFailed: No space left on device\n"
 
 
 def test_a_cell_is_one_line_and_never_empty() -> None:
