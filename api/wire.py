@@ -1,7 +1,11 @@
 """What all wire types share: camelCase on the wire, snake_case in Python, nothing unknown."""
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
+
+API_VERSION: Literal["dally/v1"] = "dally/v1"
 
 
 class Wire(BaseModel):

@@ -4,12 +4,6 @@ import sys
 
 import click
 
-import cli.commands.changing
-import cli.commands.configuring
-import cli.commands.distance
-import cli.commands.logs
-import cli.commands.reading
-import cli.commands.submitting  # noqa: F401 - each module adds its commands to the root
 from cli import output
 from cli.failures import CommandError, ExitCode
 from cli.root import dally

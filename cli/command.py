@@ -1,7 +1,9 @@
 """What every command has: examples in its help, connection flags, a Session to work with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
 
 import click
 
@@ -55,7 +57,22 @@ class DallyCommand(click.Command):
 
 
 class DallyGroup(click.Group):
-    """A group whose commands are DallyCommands; says the nearest name for a wrong one."""
+    """A group whose commands are DallyCommands; says the nearest name for a wrong one.
+
+    `modules` names, by command, the module that adds it: imported when the command is asked for.
+    """
+
+    modules: Mapping[str, str] = MappingProxyType({})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names."""
+        return sorted({*self.modules, *self.commands})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name."""
+        if cmd_name in self.modules and cmd_name not in self.commands:
+            import_module(self.modules[cmd_name])
+        return super().get_command(ctx, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

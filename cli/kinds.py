@@ -8,11 +8,12 @@ from pydantic import JsonValue
 
 from api.distance.schemas import ProfileView
 from api.events.schemas import EventView
-from api.jobs.schemas import JobObject
+from api.lists import ObjectMetadata
 from api.nodes.schemas import NodeView
 from api.projects.schemas import ProjectView
 from api.queues.schemas import QueueView
 from api.tokens.schemas import TokenView
+from api.wire import Reply
 from cli.failures import CommandError
 from cli.times import age
 
@@ -37,8 +38,29 @@ class Kind:
     is_paged: bool = False
 
 
+class _JobSpec(Reply):
+    queue: str | None = None
+
+
+class _JobStatus(Reply):
+    phase: str
+    reason: str = ""
+    priority: int
+    workers: int
+    gpus: int
+    attempts: int = 0
+
+
+class _JobRow(Reply):
+    """What a row shows of a job: reading the whole job file would take longer than the list."""
+
+    metadata: ObjectMetadata
+    spec: _JobSpec
+    status: _JobStatus
+
+
 def _job_row(item: JsonValue) -> tuple[object, ...]:
-    job = JobObject.model_validate(item)
+    job = _JobRow.model_validate(item)
     status = job.status
     return (
         job.metadata.name,

@@ -1,9 +1,22 @@
 """The root of the command tree, to which each module of cli/commands adds its commands."""
 
+from types import MappingProxyType
+
 import click
 
 from cli.command import DallyGroup
 from cli.config import Choices
+
+MODULES = {
+    "cli.commands.changing": ("cancel", "delete", "hold", "release", "wait"),
+    "cli.commands.configuring": ("auth", "completion", "config", "explain", "version"),
+    "cli.commands.describing": ("describe", "why"),
+    "cli.commands.distance": ("estimate",),
+    "cli.commands.listing": ("api-resources", "events", "get"),
+    "cli.commands.logs": ("logs",),
+    "cli.commands.submitting": ("apply", "run"),
+}
+"""Commands by the module that adds them."""
 
 
 @click.group(cls=DallyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -21,3 +34,9 @@ def dally(
 ) -> None:
     """Dally schedules distributed deep-learning jobs on GPU clusters."""
     ctx.obj = Choices(server=server, token=token, context=context, project=project)
+
+
+assert isinstance(dally, DallyGroup)
+dally.modules = MappingProxyType(
+    {command: module for module, commands in MODULES.items() for command in commands}
+)

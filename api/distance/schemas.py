@@ -1,7 +1,6 @@
 """What the server says about step times per tier and about known models."""
 
-from api.job_files.schemas import API_VERSION
-from api.wire import Reply
+from api.wire import API_VERSION, Reply
 
 
 class TierView(Reply):

@@ -2,9 +2,8 @@
 
 from typing import Literal
 
-from api.job_files.schemas import API_VERSION
 from api.lists import ListMetadata
-from api.wire import Reply
+from api.wire import API_VERSION, Reply
 
 
 class EventView(Reply):

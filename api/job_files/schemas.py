@@ -21,9 +21,8 @@ from api.job_files.scalars import (
     Time,
 )
 from api.job_files.upcoming import Array, Dependency, Elastic, SecretVariable, Volume
-from api.wire import Wire
+from api.wire import API_VERSION, Wire
 
-API_VERSION: Literal["dally/v1"] = "dally/v1"
 WORKERS_MAX = 65_536
 GPUS_PER_WORKER_MAX = 1024
 

@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from api.job_files.schemas import API_VERSION, JobRequest
+from api.job_files.schemas import JobRequest
 from api.lists import ListMetadata, ObjectMetadata
 from api.problems import Problem
-from api.wire import Reply, Wire
+from api.wire import API_VERSION, Reply, Wire
 
 PhaseName = Literal[
     "Pending", "Held", "Starting", "Running", "Stopping", "Succeeded", "Failed", "Cancelled"

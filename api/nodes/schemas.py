@@ -2,8 +2,7 @@
 
 from pydantic import Field
 
-from api.job_files.schemas import API_VERSION
-from api.wire import Reply
+from api.wire import API_VERSION, Reply
 
 
 class NodeView(Reply):

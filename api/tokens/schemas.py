@@ -5,8 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from api.job_files.scalars import Name, Reference, Time
-from api.job_files.schemas import API_VERSION
-from api.wire import Reply, Wire
+from api.wire import API_VERSION, Reply, Wire
 
 
 class TokenRequest(Wire):

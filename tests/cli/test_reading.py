@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 
@@ -132,7 +133,8 @@ def test_whoami_names_the_token(dally: Dally) -> None:
 def examples() -> list[str]:
     """Every example of every command's help."""
     found: list[str] = []
-    for item in root.commands.values():
+    context = click.Context(root)
+    for item in (root.get_command(context, name) for name in root.list_commands(context)):
         for leaf in getattr(item, "commands", {"": item}).values():
             assert isinstance(leaf, DallyCommand)
             found += leaf.examples

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
 
+import click
 import pytest
 from pydantic import JsonValue
 
@@ -187,7 +188,9 @@ def test_each_kind_of_failure_has_its_exit_code(
 
 def every_command() -> dict[str, DallyCommand]:
     found: dict[str, DallyCommand] = {}
-    for name, item in dally.commands.items():
+    context = click.Context(dally)
+    for name in dally.list_commands(context):
+        item = dally.get_command(context, name)
         inner = getattr(item, "commands", None)
         for path, leaf in (
             {f"{name} {n}": c for n, c in inner.items()} if inner else {name: item}

@@ -1,0 +1,241 @@
+"""`get`, `events`, `api-resources`: lists of what there is and what happened.
+
+Imports little: a list is what people ask for most, and importing takes longer than answering.
+"""
+
+import json
+from collections.abc import Iterator
+
+import click
+from pydantic import JsonValue, TypeAdapter
+
+from api.events.schemas import EventView
+from api.lists import ListMetadata
+from cli import output
+from cli.client import Client, Parameters
+from cli.command import Session, command
+from cli.failures import CommandError
+from cli.kinds import EVENT, JOB, KINDS, Kind, job_name, kind_named
+from cli.root import dally
+from cli.times import now, parse, span_s
+
+PAGE = 500
+LIMIT = 500
+
+_ITEMS: TypeAdapter[list[JsonValue]] = TypeAdapter(list[JsonValue])
+
+output_option = click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(["wide", "json", "yaml", "name"]),
+    help="Another form than the table.",
+)
+
+
+@command(
+    dally,
+    "get",
+    examples=(
+        "dally get jobs",
+        "dally get jobs -o wide --phase Pending",
+        "dally get job resnet50 -o yaml",
+        "dally get nodes",
+    ),
+)
+@click.argument("kind")
+@click.argument("names", nargs=-1)
+@output_option
+@click.option("-A", "--all-projects", is_flag=True, help="Jobs of every project.")
+@click.option("-q", "--queue", help="Jobs of this queue.")
+@click.option("--phase", "phases", multiple=True, help="Jobs in this phase; may be repeated.")
+@click.option("-l", "--selector", help="Jobs with these labels, e.g. exp=a1,team=vision.")
+@click.option("-w", "--watch", is_flag=True, help="Go on printing what changes.")
+@click.option("--no-headers", is_flag=True, help="Rows only.")
+@click.option("--limit", default=LIMIT, show_default=True, help="Most rows; 0 for all.")
+def get(
+    session: Session,
+    *,
+    kind: str,
+    names: tuple[str, ...],
+    form: str | None,
+    all_projects: bool,
+    queue: str | None,
+    phases: tuple[str, ...],
+    selector: str | None,
+    watch: bool,
+    no_headers: bool,
+    limit: int,
+) -> None:
+    """List objects of a kind, or show the named ones."""
+    if "/" in kind:
+        kind, _, name = kind.partition("/")
+        names = (name, *names)
+    found = kind_named(kind)
+    filters: dict[str, str | int | bool | None] = {
+        "queue": queue,
+        "phase": ",".join(phases) or None,
+        "labelSelector": selector,
+    }
+    with session.connect() as client:
+        path = _list_path(client, found, is_everywhere=all_projects)
+        if watch:
+            _watch(client, found, path, filters, form)
+            return
+        if names and found is JOB:
+            items: list[JsonValue] = [client.get(client.job_path(job_name(n))) for n in names]
+            remaining = 0
+        else:
+            items, remaining = _listed(client, found, path, filters, limit)
+            items = [item for item in items if not names or _name_of(item) in names]
+            _expect_all(found, names, items)
+    _show(found, items, form, is_headed=not no_headers, is_single=len(names) == 1)
+    if remaining:
+        output.note(f"showing {len(items)} of {len(items) + remaining}, use --limit 0 for all")
+
+
+def _list_path(client: Client, kind: Kind, *, is_everywhere: bool) -> str:
+    if kind is JOB:
+        return "/api/v1/jobs" if is_everywhere else client.jobs_path()
+    return kind.path
+
+
+def _listed(
+    client: Client, kind: Kind, path: str, filters: Parameters, limit: int
+) -> tuple[list[JsonValue], int]:
+    if kind.is_paged:
+        return _collect(client, path, filters if kind is JOB else {}, limit)
+    items = _ITEMS.validate_python(client.get(path).get("items", []))
+    kept = items[:limit] if limit else items
+    return kept, len(items) - len(kept)
+
+
+def _collect(
+    client: Client, path: str, filters: Parameters, limit: int
+) -> tuple[list[JsonValue], int]:
+    items: list[JsonValue] = []
+    token: str | None = None
+    while True:
+        wanted = min(PAGE, limit - len(items)) if limit else PAGE
+        page = client.get(path, {**filters, "limit": wanted, "continue": token})
+        items += _ITEMS.validate_python(page.get("items", []))
+        metadata = ListMetadata.model_validate(page["metadata"]) if "metadata" in page else None
+        token = metadata.continue_ if metadata else None
+        if not token or (limit and len(items) >= limit):
+            return items, metadata.remaining_item_count if metadata and token else 0
+
+
+def _name_of(item: JsonValue) -> str:
+    assert isinstance(item, dict)
+    metadata = item.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else item.get("name")
+    return str(name)
+
+
+def _expect_all(kind: Kind, names: tuple[str, ...], items: list[JsonValue]) -> None:
+    missing = set(names) - {_name_of(item) for item in items}
+    if missing:
+        raise CommandError(
+            f"no {kind.name} named {', '.join(sorted(missing))}",
+            reason="NotFound",
+            way_out=f"dally get {kind.plural}",
+        )
+
+
+def _show(
+    kind: Kind, items: list[JsonValue], form: str | None, *, is_headed: bool, is_single: bool
+) -> None:
+    whole: JsonValue = items[0] if is_single else {"kind": "List", "items": items}
+    match form:
+        case "json":
+            output.as_json(whole)
+        case "yaml":
+            output.as_yaml(whole)
+        case "name":
+            for item in items:
+                output.line(f"{kind.name}/{_name_of(item)}")
+        case _:
+            headers = kind.headers + (kind.headers_wide if form == "wide" else ())
+            rows = [kind.row(item)[: len(headers)] for item in items]
+            if rows:
+                output.table(headers, rows, is_headed=is_headed)
+            else:
+                output.note(f"no {kind.plural} found")
+
+
+def _watch(client: Client, kind: Kind, path: str, filters: Parameters, form: str | None) -> None:
+    if kind not in (JOB, EVENT):
+        raise CommandError(
+            f"{kind.plural} can't be watched; jobs and events can",
+            reason="NotWatchable",
+            way_out="dally get jobs -w",
+        )
+    is_headed = True
+    for item in watched(client, path, filters):
+        if form == "json":
+            output.as_json_line(item)
+        else:
+            _show(kind, [item], form, is_headed=is_headed, is_single=True)
+        is_headed = False
+
+
+def watched(client: Client, path: str, filters: Parameters) -> Iterator[JsonValue]:
+    """Objects of a watch as they come, the present ones first; ends when the server closes it."""
+    buffer = b""
+    with client.stream(path, {**filters, "watch": 1}) as chunks:
+        for chunk in chunks:
+            buffer += chunk
+            *lines, buffer = buffer.split(b"\n")
+            for text in lines:
+                if text.strip():
+                    event = json.loads(text)
+                    if event.get("object") is not None:
+                        yield event["object"]
+
+
+@command(
+    dally,
+    "events",
+    examples=("dally events", "dally events --for job/resnet50", "dally events --since 1h"),
+)
+@click.option("--for", "subject", metavar="job/NAME", help="Events of one job.")
+@click.option("--types", help="Normal or Warning.")
+@click.option("--since", help="Only those younger than this, e.g. 10m.")
+@click.option("-w", "--watch", is_flag=True, help="Go on printing new ones.")
+@output_option
+def events(
+    session: Session,
+    *,
+    subject: str | None,
+    types: str | None,
+    since: str | None,
+    watch: bool,
+    form: str | None,
+) -> None:
+    """What happened, oldest first."""
+    youngest_s = span_s(since) if since else None
+    with session.connect() as client:
+        path = client.job_path(job_name(subject), "events") if subject else EVENT.path
+        if watch:
+            _watch(client, EVENT, path, {}, form)
+            return
+        items, _ = _collect(client, path, {}, 0)
+    kept = [item for item in items if _is_wanted(item, types=types, youngest_s=youngest_s)]
+    _show(EVENT, kept, form, is_headed=True, is_single=False)
+
+
+def _is_wanted(item: JsonValue, *, types: str | None, youngest_s: float | None) -> bool:
+    event = EventView.model_validate(item)
+    if types and event.type.lower() not in types.lower().split(","):
+        return False
+    return youngest_s is None or (now() - parse(event.time)).total_seconds() <= youngest_s
+
+
+@command(
+    dally, "api-resources", examples=("dally api-resources", "dally api-resources --no-headers")
+)
+@click.option("--no-headers", is_flag=True, help="Rows only.")
+def api_resources(_session: Session, *, no_headers: bool) -> None:
+    """List the kinds of objects and their short names."""
+    rows = [(kind.plural, kind.short, kind.name) for kind in KINDS]
+    output.table(("KINDS", "SHORT", "NAME"), rows, is_headed=not no_headers)
