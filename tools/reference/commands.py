@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import click
 
-import cli.app  # noqa: F401 - it brings in the modules that add their commands
 from cli.failures import ExitCode
 from cli.root import dally
 from tools.reference import markdown
@@ -45,9 +44,11 @@ def page() -> str:
 def _commands(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
     yield path, command
     if isinstance(command, click.Group):
-        for name in sorted(command.commands):
-            if not command.commands[name].hidden:
-                yield from _commands(f"{path} {name}", command.commands[name])
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            if inner is not None and not inner.hidden:
+                yield from _commands(f"{path} {name}", inner)
 
 
 def _section(path: str, command: click.Command) -> Iterator[str]:
