@@ -60,13 +60,13 @@ def explain(blocked: Blocked) -> str:  # noqa: C901, PLR0911 - one arm a reason
         case TooFewGpus():
             return (
                 f"waiting for GPUs: room for {blocked.workers_fit_max} of "
-                f"{_count(blocked.workers_wanted, 'worker')} within one {blocked.level}"
+                f"{_wanted(blocked)} within one {blocked.level}"
                 f"{_other_levels(blocked)}; {_nodes(blocked)}"
             )
         case NeverFits():
             return (
                 f"can never start: one {blocked.level} of this cluster, empty, does not hold "
-                f"{_count(blocked.workers_wanted, 'worker')}; {_nodes(blocked)}"
+                f"{_wanted(blocked)}; {_nodes(blocked)}"
             )
         case BackingOff():
             return (
@@ -277,6 +277,12 @@ _NODE_REASONS = {
     "NoGpus": "without GPUs",
     "Excluded": "excluded for this job",
 }
+
+
+def _wanted(blocked: TooFewGpus | NeverFits) -> str:
+    """The workers that lack room, and their role unless it is just `worker`."""
+    workers = _count(blocked.workers_wanted, "worker")
+    return workers if blocked.role in {"", "worker"} else f"{workers} of role {blocked.role}"
 
 
 def _nodes(blocked: TooFewGpus | NeverFits) -> str:

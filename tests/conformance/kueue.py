@@ -73,7 +73,9 @@ def answers(case: Json, world: KueueWorld) -> dict[str, Spots | None]:
 
 
 def _place(requests: Sequence[Json], case: Json, world: KueueWorld) -> dict[str, Spots] | None:
-    """Pod sets that are placed together."""
+    """Pod sets that are placed together; none of a count of 0."""
+    if not any(request["count"] for request in requests):
+        return {request["podset"]: {} for request in requests}
     if world.is_empty and not _is_kept_by_its_pod(case):
         return None
     if (case.get("running_workload") or {}).get("unhealthy_nodes"):

@@ -15,7 +15,7 @@ from scheduler.domain.explain import (
     verdict,
     ways_out,
 )
-from scheduler.domain.ids import LevelName, NodeName, PoolName, Rank
+from scheduler.domain.ids import LevelName, NodeName, PoolName, Rank, RoleName
 from scheduler.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, seconds
 from scheduler.domain.job import Outcome, StopCause, WorkerEnd
 from scheduler.domain.placement import (
@@ -47,6 +47,18 @@ EXAMPLES: list[tuple[Blocked, str]] = [
         ),
         "waiting for GPUs: room for 3 of 4 workers within one rack (1 within one node); "
         "of 6 nodes: 3 with too few free GPUs, 2 with room for a worker, 1 cordoned",
+    ),
+    (
+        TooFewGpus(
+            level=RACK,
+            role=RoleName("ps"),
+            workers_wanted=3,
+            workers_fit_max=2,
+            nodes=2,
+            nodes_by_reason={"Fits": 1, "TooLittleCpu": 1},
+        ),
+        "waiting for GPUs: room for 2 of 3 workers of role ps within one rack; "
+        "of 2 nodes: 1 with room for a worker, 1 with too few free CPUs",
     ),
     (
         NeverFits(
