@@ -13,8 +13,9 @@ from collections.abc import Iterator
 _CHUNK = 60
 """Bits per chunk: two digits of a Python integer, so that chunks stay cheap."""
 
-_TOP, _SIZE, _HEAD = 0, 1, 2
-"""Places in a row: which of its places are not 0, how many members, the first chunk."""
+_HEAD = 2
+"""Places in a row before its chunks: 0 tells which chunks have members (a bit for each, at its
+place), 1 how many members there are. Written as numbers below, where every step counts."""
 
 
 class Buckets:
@@ -24,7 +25,7 @@ class Buckets:
         self._chunks = -(-items // _CHUNK)
         self._place = [(item // _CHUNK + _HEAD, 1 << item % _CHUNK) for item in range(items)]
         self._rows: dict[int, list[int]] = {}
-        """Per key: which chunks have members, how many there are, then the chunks."""
+        """Per key."""
         self.keys: list[int] = []
         """Keys that have members, ascending."""
         self.key_of = [-1] * items
@@ -32,29 +33,32 @@ class Buckets:
 
     def move(self, item: int, key: int) -> None:
         """Give `item` another key; -1 takes it out."""
-        before = self.key_of[item]
+        key_of, rows = self.key_of, self._rows
+        before = key_of[item]
         if key == before:
             return
-        self.key_of[item] = key
+        key_of[item] = key
         place, bit = self._place[item]
         if before >= 0:
-            row = self._rows[before]
-            row[_SIZE] -= 1
+            row = rows[before]
+            row[1] -= 1
             left = row[place] ^ bit
             row[place] = left
             if not left:
-                row[_TOP] ^= 1 << place
-                if not row[_TOP]:
+                top = row[0] ^ (1 << place)
+                row[0] = top
+                if not top:
                     del self.keys[bisect_left(self.keys, before)]
         if key >= 0:
-            row = self._rows.get(key) or self._row(key)
-            row[_SIZE] += 1
+            row = rows.get(key) or self._row(key)
+            row[1] += 1
             had = row[place]
             row[place] = had | bit
             if not had:
-                if not row[_TOP]:
+                top = row[0]
+                row[0] = top | (1 << place)
+                if not top:
                     insort(self.keys, key)
-                row[_TOP] |= 1 << place
 
     def find(self, key: int) -> int:
         """The lowest item of the smallest key that is at least `key`; -1 if there is none."""
@@ -63,7 +67,7 @@ class Buckets:
         if index == len(keys):
             return -1
         row = self._rows[keys[index]]
-        top = row[_TOP]
+        top = row[0]
         place = (top & -top).bit_length() - 1
         bits = row[place]
         return (place - _HEAD) * _CHUNK + (bits & -bits).bit_length() - 1
@@ -71,12 +75,12 @@ class Buckets:
     def size(self, key: int) -> int:
         """How many items have this key."""
         row = self._rows.get(key)
-        return row[_SIZE] if row else 0
+        return row[1] if row else 0
 
     def members(self, key: int) -> Iterator[int]:
         """Items of one key, ascending; the index must not change meanwhile."""
         row = self._rows[key]
-        top = row[_TOP]
+        top = row[0]
         while top:
             low = top & -top
             top ^= low

@@ -158,14 +158,22 @@ class FreeNodes:
                 extended[name] = extended.get(name, 0) + workers * need
 
     def _apply(self, placement: Placement, request: GangRequest, sign: int) -> None:
-        index_of, change = self.tree.index_of, self.change
+        index_of = self.tree.index_of
         roles = request.roles
+        only = roles[0] if len(roles) == 1 else None
         for assignment in placement.assignments:
             index = index_of.get(assignment.node)
-            if index is not None:
-                role = roles[0] if len(roles) == 1 else request.role(assignment.role)
-                workers = sign * assignment.workers
-                change(index, workers * role.gpus, workers, role.resources)
+            if index is None:
+                continue
+            role = only or request.role(assignment.role)
+            workers = sign * assignment.workers
+            if self._trials or role.resources is not NOTHING:
+                self.change(index, workers * role.gpus, workers, role.resources)
+            else:
+                # The same without what is not needed here: this is done for every worker.
+                self.gpus[index] += workers * role.gpus
+                self.seats[index] += workers
+                self.log.append(index)
         if placement.tier:
             known = [index_of[a.node] for a in placement.assignments if a.node in index_of]
             self._cross_all(known, -sign)
