@@ -10,7 +10,7 @@ from fastapi import Depends
 from pydantic import ValidationError
 from starlette.requests import ClientDisconnect, Request
 
-from api.documents.document import BYTES_MAX, Document, text_problems
+from api.documents.document import BYTES_MAX, Document, body_problems
 from api.documents.reading import JSON_TYPES, YAML_TYPES, read_document
 from api.errors import RequestError
 from api.job_files.validation import PROBLEMS_MAX, problems
@@ -46,7 +46,7 @@ class Body:
             value: object = {}
         else:
             document = self.document()
-            found = tuple(islice(text_problems(document.value), PROBLEMS_MAX))
+            found = tuple(islice(body_problems(document.value), PROBLEMS_MAX))
             if found:
                 raise InvalidSpecError(found)
             value = document.value

@@ -14,6 +14,9 @@ BYTES_MAX = 1024 * 1024
 DEPTH_MAX = 32
 NODES_MAX = 10_000
 
+MEMBERS_MAX = 512
+"""Members of one mapping: no body needs more, and each one more may be one more finding."""
+
 DIGITS_MAX = 19
 """Longest whole number: every stored number fits in 64 bits."""
 
@@ -121,6 +124,13 @@ def real_number(text: str) -> float:
     return number
 
 
+def body_problems(value: Json) -> Iterator[SpecProblem]:
+    """What no body may have, whatever it means: too large mappings; text that acts."""
+    sizes = tuple(size_problems(value))
+    # What is too large is not looked into any further.
+    yield from sizes or text_problems(value)
+
+
 def text_problems(value: Json) -> Iterator[SpecProblem]:
     """Strings and keys with characters that no terminal, log or database should be given."""
     stack: list[tuple[str, Json]] = [("", value)]
@@ -134,6 +144,21 @@ def text_problems(value: Json) -> Iterator[SpecProblem]:
             for key in node:
                 yield from _character_problem(pointer, key, what="has a name with")
             stack.extend((child(pointer, k), item) for k, item in reversed([*node.items()]))
+
+
+def size_problems(value: Json) -> Iterator[SpecProblem]:
+    """Mappings with more members than any body has; cheap, unlike checking each of them."""
+    stack: list[tuple[str, Json]] = [("", value)]
+    while stack:
+        pointer, node = stack.pop()
+        if isinstance(node, dict):
+            if len(node) > MEMBERS_MAX:
+                detail = f"has {len(node)} members; at most {MEMBERS_MAX} are read"
+                yield SpecProblem(pointer=pointer, reason="OutOfRange", detail=detail)
+            else:
+                stack.extend((child(pointer, k), item) for k, item in node.items())
+        elif isinstance(node, list):
+            stack.extend((child(pointer, i), item) for i, item in enumerate(node))
 
 
 def _character_problem(pointer: str, text: str, *, what: str) -> Iterator[SpecProblem]:

@@ -6,7 +6,7 @@ from itertools import islice
 
 from pydantic import ValidationError
 
-from api.documents.document import Document, Json, child, text_problems
+from api.documents.document import Document, Json, body_problems, child
 from api.job_files.rules import Surroundings, rule_problems
 from api.job_files.schemas import JobFile
 from api.job_files.validation import PROBLEMS_MAX, pointer_of, problems
@@ -18,7 +18,7 @@ _STAND_IN = "unnamed"
 
 def read_job_file(document: Document, around: Surroundings) -> JobFile:
     """The job file in `document`. Raises InvalidSpecError with everything that is wrong with it."""
-    found = tuple(islice(text_problems(document.value), PROBLEMS_MAX))
+    found = tuple(islice(body_problems(document.value), PROBLEMS_MAX))
     if found:
         # Text that must not be shown anywhere is not quoted in further findings either.
         raise InvalidSpecError(found)

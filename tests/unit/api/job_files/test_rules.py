@@ -83,6 +83,12 @@ BROKEN = [
         "OutOfRange",
         id="more overlap than all",
     ),
+    pytest.param(
+        {"env": {f"A{n}": "x" for n in range(513)}}, "/spec/env", "OutOfRange", id="513 variables"
+    ),
+    pytest.param(
+        {f"unknown{n}": 1 for n in range(600)}, "/spec", "OutOfRange", id="600 unknown fields"
+    ),
     # Amounts.
     pytest.param(
         {"resources": {"memory": "256X"}},
