@@ -12,7 +12,8 @@ SHELL := /bin/bash
 DATA ?=
 ARGS ?=
 BIN := .venv/bin
-PYTEST := $(BIN)/python -m pytest $(if $(DATA),--data $(DATA))
+# With `=`: pytest would take a folder behind a space for its own, and find no conftest.py there.
+PYTEST := $(BIN)/python -m pytest $(if $(DATA),--data=$(DATA))
 PROJECTS := pyproject.toml $(wildcard runtime/pyproject.toml) tools/venv.sh
 BENCHES := $(basename $(notdir $(shell grep -lE "import .*(run_bench|show_run)|^    (run_bench|show_run)," bench/*.py)))
 

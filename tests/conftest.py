@@ -18,7 +18,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=Path,
         default=ROOT.parent / "shared" / "data",
         metavar="DIR",
-        help="recorded data that some tests read (default: shared/data beside the checkout)",
+        help="recorded data that some tests read; write --data=DIR, with the equals sign "
+        "(default: shared/data beside the checkout)",
     )
     parser.addoption(
         "--postgres-url",
@@ -32,7 +33,7 @@ def data_dir(pytestconfig: pytest.Config) -> Path:
     """The folder of recorded data. Where it is absent, tests that need it are not run."""
     folder: Path = pytestconfig.getoption("--data")
     if not folder.is_dir():
-        not_run(f"no recorded data at {folder}; give its folder with --data")
+        not_run(f"no recorded data at {folder}; give its folder with --data=DIR")
     return folder
 
 

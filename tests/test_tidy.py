@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -137,6 +138,18 @@ def test_every_make_target_is_in_the_help() -> None:
     phony = set(re.findall(r"^\.PHONY: (\S+)$", makefile, flags=re.MULTILINE))
     none_of(f"Makefile: add `## what it does` to {target}" for target in targets - helped)
     none_of(f"Makefile: add .PHONY for {target}" for target in targets - phony)
+
+
+def test_make_hands_the_data_folder_to_pytest_with_an_equals_sign(tmp_path: Path) -> None:
+    """Behind a space pytest takes the folder for a place of tests and reads no settings of ours."""
+    shown = subprocess.run(  # noqa: S603 - our own Makefile
+        ["/usr/bin/make", "-n", "test", f"DATA={tmp_path}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"--data={tmp_path}" in shown.stdout
 
 
 def test_make_targets_that_pages_name_exist() -> None:
