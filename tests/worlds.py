@@ -1,5 +1,6 @@
 """A whole small world on memory adapters: store, cluster, clock and loop, moved by the test."""
 
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -70,15 +71,18 @@ class World:
         script: GangScript = runs_until_stopped,
         knobs: PolicyKnobs | None = None,
         poll: Duration | None = None,
+        store: MemoryStore | None = None,
     ) -> None:
         pictured = a_cluster(cluster) if isinstance(cluster, str) else cluster
         self.clock = ManualClock(BEGIN)
-        self.store = MemoryStore()
+        self.store = store or MemoryStore()
         self.cluster = MemoryCluster(
             self.clock, pictured.nodes, levels=pictured.levels, script=script
         )
         self.sink = ListSink()
         self._loops = 0
+        self._former: list[ControlLoop] = []
+        self.loop: ControlLoop
         self._poll = poll
         if knobs is not None:
             self.store.write(Unit(changes=(SaveKnobs(knobs=knobs),)))
@@ -87,8 +91,13 @@ class World:
     def restart(self) -> None:
         """The server dies and another one comes up, on the same store and cluster."""
         self._loops += 1
-        self.leadership = MemoryLeadership(self.store, holder=f"server-{self._loops}")
+        self.leadership = MemoryLeadership(
+            self.store,
+            holder=f"server-{self._loops}",
+            monotonic=lambda: in_seconds(elapsed(BEGIN, self.clock.now())),
+        )
         if self._loops > 1:
+            self._former.append(self.loop)
             self.store.leave_lease(self.store.lease().epoch)
         outside = Outside(
             store=self.store,
@@ -106,6 +115,13 @@ class World:
         wake_at = self.loop.tick()
         self.check()
         return wake_at
+
+    def tick_a_former_one(self, rng: random.Random) -> bool:
+        """A loop that another one has followed ticks once more; whether there is one."""
+        if not self._former:
+            return False
+        rng.choice(self._former).tick()
+        return True
 
     def ticks(self, count: int = 8) -> None:
         """A few ticks at one instant."""
