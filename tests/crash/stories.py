@@ -18,6 +18,8 @@ class Story:
     phase: str
     attempts: int | None
     """None: as many as it is stopped for others."""
+    losses: int = 0
+    """Attempts among them that the story itself loses to the cluster."""
     spec: Mapping[str, object] = field(default_factory=dict)
     is_cancelled: bool = False
     """The client cancels it once it runs, then once more with `now`."""
@@ -57,6 +59,7 @@ STORIES: Mapping[str, Story] = {
         script="[ $DALLY_ATTEMPT = 0 ] || exit 0; kill -9 $PPID; sleep 60",
         phase="Succeeded",
         attempts=2,
+        losses=1,
     ),
 }
 
