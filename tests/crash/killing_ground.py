@@ -47,6 +47,8 @@ class KillingGround:
         """How often the server died, by point; `random` for deaths at a random time."""
         self.acknowledged: dict[str, Story] = {}
         """Jobs of which the client has read that they were accepted."""
+        self.is_settled = False
+        """The books have been compared and agree."""
         self._wanted: dict[str, Story] = {}
         """Jobs still to be submitted."""
         self._to_cancel: dict[str, bool] = {}
@@ -93,6 +95,7 @@ class KillingGround:
         with open_store(self._database_url, is_server=False) as store:
             assert store.reservations() == (), "reservations leaked"
             assert store.live().jobs == ()
+        self.is_settled = True
 
     def close(self) -> None:
         """End what a failed test has left."""
