@@ -102,5 +102,5 @@ def resolve(choices: Choices) -> Context:
     return Context(
         server=choices.server or variables.get("DALLY_SERVER") or context.server,
         token=choices.token or variables.get("DALLY_TOKEN") or context.token,
-        project=choices.project or variables.get("DALLY_PROJECT_NAME") or context.project,
+        project=choices.project or context.project,
     )

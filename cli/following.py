@@ -55,6 +55,8 @@ def changes(
     """The job at once and after each change of it, until it is terminal or the time is over.
 
     With `is_past_end` the terminal phase is no end: the iteration goes on until the job is gone.
+    A server that does not answer is waited for once it has answered before. Yields at least once,
+    or raises UnreachableError.
     """
     deadline = None if timeout_s is None else ticks_s() + timeout_s
     version = ""
@@ -65,7 +67,7 @@ def changes(
             patience_ends = None
         except UnreachableError:
             patience_ends = patience_ends or ticks_s() + UNREACHABLE_PATIENCE_S
-            if ticks_s() > patience_ends:
+            if not version or ticks_s() > patience_ends:
                 raise
         else:
             if job.metadata.resource_version != version:

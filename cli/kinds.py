@@ -17,8 +17,6 @@ from api.wire import Reply
 from cli.failures import CommandError
 from cli.times import age
 
-Columns = tuple[tuple[str, str], ...]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:

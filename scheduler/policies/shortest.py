@@ -3,6 +3,7 @@
 The last two know how long jobs run: they are bounds for the others, not rivals.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 
 from scheduler.domain.job import Job
@@ -14,7 +15,7 @@ UNKNOWN_LENGTH = 2**62
 """Jobs of unknown length go last: longer than any known one."""
 
 
-class Shortest(Reranked):
+class Shortest(Reranked, ABC):
     """Smaller first by what `_size` says; then earlier submission, then id."""
 
     @property
@@ -35,8 +36,9 @@ class Shortest(Reranked):
         """See Ranks."""
         return self.key(gang.job)
 
+    @abstractmethod
     def _size(self, job: Job) -> int:
-        raise NotImplementedError
+        """What is to be least."""
 
 
 class FewestGpus(Shortest):

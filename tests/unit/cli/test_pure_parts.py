@@ -176,6 +176,11 @@ def test_versions_more_than_a_minor_apart_are_warned_of(
         pytest.param(
             ["get", "jobs", "--server", "http://127.0.0.1:9"], ExitCode.UNREACHABLE, id="no server"
         ),
+        pytest.param(
+            ["wait", "x", "--timeout", "1ms", "--server", "http://127.0.0.1:9"],
+            ExitCode.UNREACHABLE,
+            id="no server to wait for",
+        ),
     ],
 )
 @pytest.mark.usefixtures("config_file")
