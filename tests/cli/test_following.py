@@ -130,7 +130,9 @@ def shell_environment(environment: Mapping[str, str]) -> dict[str, str]:
 def test_ctrl_c_leaves_the_job_alone(
     dally: Dally, server: Server, shell_environment: dict[str, str], tmp_path: Path
 ) -> None:
-    program = ["-c", "import sys; from cli.app import main; main()", "run", "left"]
+    # Whoever starts the tests in the background has them ignore Ctrl-C; a user's shell does not.
+    start = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    program = ["-c", f"{start}; from cli.app import main; main()", "run", "left"]
     flags = ["--gpus-per-worker", "0", "--", "sh", "-c", "echo up; sleep 60"]
     with (
         (tmp_path / "out").open("wb") as out,
@@ -151,7 +153,7 @@ def test_ctrl_c_leaves_the_job_alone(
 def test_a_watch_shows_a_job_to_its_end(
     dally: Dally, server: Server, shell_environment: dict[str, str], tmp_path: Path
 ) -> None:
-    program = ["-c", "import sys; from cli.app import main; main()"]
+    program = ["-c", "from cli.app import main; main()"]
     flags = ["get", "jobs", "-w", "-o", "json"]
     with (
         (tmp_path / "out").open("wb") as out,
