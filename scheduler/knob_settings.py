@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from enum import StrEnum
 from typing import Final, get_type_hints
 
 from pydantic import JsonValue
@@ -20,8 +21,46 @@ KNOB_TEXTS: Final[Mapping[str, str]] = {
     "healthy_after": "A run of this length forgives the failures before it.",
     "restarts_infra_max": "Restarts after failures of the cluster without a healthy run between.",
     "node_lost_after": "A node that is unready for so long has lost its workers.",
+    "clock": "When the clock of a job that waits for closer GPUs runs: `idle` (its offer was "
+    "declined and GPUs it could use stay idle), `declined` or `pending` (always).",
+    "timers": "Timers of waiting jobs: `tuned` (learned from past waits), `naive` (to show its "
+    "collapse), `value` (what waiting is worth) or `fixed`.",
+    "fixed_timer": "Timer of each tier with `timers: fixed`.",
+    "wait_max": "The timers of one job add up to no more than this (not with `timers: fixed`).",
+    "offer_speed_min": "An offer counts as its tier if its predicted speed is at least this share "
+    "of that of the tier's fewest, even nodes; else as the next wider tier.",
+    "residual_samples_min": "Ended jobs needed to estimate how long another one still runs.",
+    "residual_default": "Remaining time of a job of which nothing is known (or what it has run, if "
+    "that is longer).",
+    "idle_gpus_max": "GPUs the jobs of a queue may leave idle by declining them; 0: no cap.",
+    "timer_quantile": "Share of past waits that a tuned timer outlasts.",
+    "timer_floor": "Least tuned timer.",
+    "tuner_window": "Past waits older than this teach nothing.",
+    "tuner_half_life": "A past wait of this age counts half.",
+    "tuner_newest": "At most so many past waits of one demand and tier are looked at.",
+    "tuner_accepted_min": "With fewer accepted waits, smaller gangs are looked at.",
+    "order": "What goes first in a priority: `gittins` (learned from ended jobs), `las`, or the "
+    "network-sensitive `n1`, `n2`, `n3`, `n4`.",
+    "ends_min": "Ended jobs needed before `gittins` replaces `las`.",
+    "aging_after": "A job that has waited so long goes first; 0: never.",
+    "hold_after": "A job that has not started for so long holds a domain for itself; 0: never.",
+    "hold_share_max": "Share of the GPUs that held domains may have together.",
+    "protected_share": "A job that held a domain is not stopped for this share of its wait.",
+    "preemption": "Which gangs may be stopped so that a job of theirs runs closer together: `off`, "
+    "`same-queue` or `on` (also borrowed GPUs of other queues).",
+    "upgrades": "Whether a gang moves to closer GPUs: `off`, `same-queue` or `on`.",
+    "preemption_margin": "By what share a victim's key must be worse, with orders n1 to n4.",
+    "benefit_min": "GPU time saved by a stop or move, divided by its cost, is at least this.",
+    "lost_share_max": "Share of its run time that stops and moves may cost a job.",
+    "evictions_per_hour": "Stops and moves of one job within an hour.",
+    "quantum_restarts": "A gang is not stopped before it has run so many times its restart cost.",
+    "quantum_checkpoints": "Nor before so many of its checkpoint intervals.",
+    "restart_cost": "Restart cost of a job that declares none.",
+    "checkpoint_interval": "Checkpoint interval of a job that declares none.",
 }
 """Description of each knob by its name in PolicyKnobs."""
+
+_Knob = str | int | float | bool
 
 _HINTS: Final = get_type_hints(PolicyKnobs)
 
@@ -45,7 +84,7 @@ def read_knobs(
 ) -> tuple[PolicyKnobs, tuple[KnobProblem, ...]]:
     """`base` with the knobs that `values` names changed, and what could not be read."""
     problems: list[KnobProblem] = []
-    changes: dict[str, str | int | float | bool] = {}
+    changes: dict[str, _Knob] = {}
     names = {to_camel(field.name): field.name for field in fields(PolicyKnobs)}
     for written, value in values.items():
         if written not in names:
@@ -64,7 +103,8 @@ def written_knobs(knobs: PolicyKnobs) -> Iterator[tuple[str, JsonValue]]:
     for field in fields(PolicyKnobs):
         value = getattr(knobs, field.name)
         is_time = _HINTS[field.name] is Duration
-        yield to_camel(field.name), render_duration(value) if is_time else value
+        plain = value.value if isinstance(value, StrEnum) else value
+        yield to_camel(field.name), render_duration(value) if is_time else plain
 
 
 def nearest(written: str, names: Mapping[str, str] | tuple[str, ...]) -> str:
@@ -73,12 +113,21 @@ def nearest(written: str, names: Mapping[str, str] | tuple[str, ...]) -> str:
     return f"; did you mean {found[0]}?" if found else ""
 
 
-def _read(value: JsonValue, hint: object) -> str | int | float | bool:
+def _read(value: JsonValue, hint: object) -> _Knob:
     if hint is Duration:
         return parse_duration(value)
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return _choice(value, hint)
     reader = _READERS.get(hint)
     assert reader is not None, f"no way to read a {hint}"
     return reader(value)
+
+
+def _choice(value: JsonValue, choices: type[StrEnum]) -> StrEnum:
+    known = [choice.value for choice in choices]
+    if not isinstance(value, str) or value not in known:
+        raise QuantityError(f"must be one of {', '.join(known)}")
+    return choices(value)
 
 
 def _whole(value: JsonValue) -> int:

@@ -135,6 +135,8 @@ def _create_jobs() -> None:
         sa.Column("revision", sa.BigInteger(), nullable=False),
         sa.Column("changed", sa.BigInteger(), nullable=False),
         sa.Column("promised", sa.Text(), nullable=True),
+        sa.Column("waiting", sa.Text(), nullable=True),
+        sa.Column("evictions", sa.Text(), nullable=True),
         sa.Column("spec", sa.Text(), nullable=False),
         sa.Column("source", _text(), nullable=False),
         sa.ForeignKeyConstraint(["project"], ["projects.name"], name="fk_jobs_project"),

@@ -128,7 +128,7 @@ def ways_out(blocked: Blocked) -> tuple[str, ...]:  # noqa: C901, PLR0911 - one 
         case WaitingForCloserTier():
             return (
                 f"set topology.preferred: {blocked.offered_level} to start there now",
-                f"wait: from {clock_time(blocked.until)} on it takes what is offered",
+                f"wait: {_takes_then(blocked)}",
             )
         case HeldForLargeGang():
             return (f"wait until {blocked.holder} has started, or give this job a higher priority",)
@@ -245,13 +245,25 @@ def _closer_tier(blocked: WaitingForCloserTier) -> str:
         if blocked.timer_samples
         else "the value of waiting"
     )
+    if blocked.until is None or blocked.timer is None:
+        wait = f"waiting for one {blocked.level}, however long (its timer is infinite); "
+    else:
+        wait = (
+            f"waiting for one {blocked.level} until {clock_time(blocked.until)} "
+            f"(timer {short_duration(blocked.timer)}, {samples}); "
+        )
     return (
-        f"waiting for one {blocked.level} until {clock_time(blocked.until)} "
-        f"(timer {short_duration(blocked.timer)}, {samples}); "
+        f"{wait}"
         f"{blocked.gpus_free_at_offer} GPUs are free now across "
         f"{_count(blocked.domains_at_offer, 'domain')} within one {blocked.offered_level}, "
         f"where a step would take {blocked.step_slowdown:.2g}x as long"
     )
+
+
+def _takes_then(blocked: WaitingForCloserTier) -> str:
+    if blocked.until is None:
+        return f"it starts as soon as one {blocked.level} has room"
+    return f"from {clock_time(blocked.until)} on it takes what is offered"
 
 
 def _other_levels(blocked: TooFewGpus) -> str:

@@ -30,6 +30,7 @@ from scheduler.domain.ids import (
     RoleName,
 )
 from scheduler.domain.instants import Duration, Instant, seconds
+from scheduler.domain.patience import NO_EVICTIONS, Evictions, WaitEpisode
 from scheduler.domain.placement import Placement
 from scheduler.domain.resources import NOTHING, Resources
 
@@ -320,6 +321,9 @@ class Job:
     promised: Placement | None = None
     """Where it starts next: GPUs that gangs were stopped for its sake to leave. While it waits,
     nobody else gets them."""
+    waiting: WaitEpisode | None = None
+    """Its present wait, or the last one while it runs; None: no offer was declined."""
+    evictions: Evictions = NO_EVICTIONS
     first_started_at: Instant | None = None
     last_placed_at: Instant | None = None
     """When its latest attempt got its GPUs."""

@@ -85,8 +85,9 @@ class WaitingForCloserTier:
 
     level: LevelName
     """The level it waits for."""
-    until: Instant
-    timer: Duration
+    until: Instant | None
+    """None: for ever."""
+    timer: Duration | None
     timer_samples: int
     """Past waits the timer was learned from; 0 when it is the value of waiting alone."""
     offered_level: LevelName

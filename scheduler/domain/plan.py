@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from scheduler.domain.ids import JobId, Sequence
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import StopCause
+from scheduler.domain.patience import WaitEpisode
 from scheduler.domain.placement import Blocked, Placement
+from scheduler.domain.waits import WaitObservation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,15 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """A pending job's wait from now on: timers frozen, or its clock started or stopped."""
+
+    job_id: JobId
+    revision: int
+    episode: WaitEpisode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The answer to one Snapshot. Every pending job is in exactly one of `start` and `blocked`."""
 
@@ -52,6 +63,10 @@ class Plan:
     stop: tuple[Stop, ...] = ()
     promise: tuple[Promise, ...] = ()
     """To jobs that are also in `blocked`: they wait for what is promised."""
+    waits: tuple[Wait, ...] = ()
+    """Of jobs that are also in `blocked`."""
+    observations: tuple[WaitObservation, ...] = ()
+    """What the waits of jobs that start teach the tuner."""
     blocked: Mapping[JobId, Blocked] = field(default_factory=dict)
     """In the policy's order."""
     next_wakeup: Instant | None = None

@@ -9,9 +9,12 @@ from scheduler.domain.ids import JobId, QueueName, Sequence
 from scheduler.domain.instants import Duration, Instant
 from scheduler.domain.job import Attempt, Job
 from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.ladder import Ladder
+from scheduler.domain.placement import Placement
 from scheduler.domain.queue import Queue
 from scheduler.domain.reservation import Reservation
 from scheduler.domain.topology import Level, Node, TopologyTree
+from scheduler.domain.waits import WaitObservation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,42 @@ class Lengths(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What the step reports of a job say, over all its attempts."""
+
+    steps: int
+    """Steps that were kept."""
+    step_s: float
+    """Mean measured step time of the present (or last) attempt."""
+    compute_s: float
+    """Time of those steps without exposed communication, on the GPUs they ran on."""
+    best_s: float
+    """Time those steps would have taken at the job's best tier."""
+    run_s: float
+    """Time they took: run time without start, restore and lost work."""
+
+
+class Measurements(Protocol):
+    """What running jobs report of themselves; never what their files declare."""
+
+    def of(self, job_id: JobId) -> Measured | None:
+        """None if the job has reported no step."""
+        ...
+
+
+class StepTimes(Protocol):
+    """What distance costs jobs on one cluster, for one generation of its nodes."""
+
+    def ladder(self, job: Job) -> Ladder:
+        """The tiers the job can run at, its best one first."""
+        ...
+
+    def step_s(self, job: Job, placement: Placement) -> float:
+        """Step time at one placement."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """What `decide` sees. Order of the tuples carries no meaning."""
 
@@ -50,3 +89,9 @@ class Snapshot:
     """The tree of `levels` and `nodes`, if it is at hand: it is built once per node generation."""
     lengths: Lengths | None = field(default=None, metadata=LEFT_OUT)
     """None where nobody is told how long jobs run."""
+    measured: Measurements | None = field(default=None, metadata=LEFT_OUT)
+    """None where no job reports its steps."""
+    step_times: StepTimes | None = field(default=None, metadata=LEFT_OUT)
+    """What distance costs jobs on this cluster, if it is at hand."""
+    past_waits: tuple[WaitObservation, ...] = ()
+    """The newest of each demand bucket and level."""

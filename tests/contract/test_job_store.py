@@ -29,6 +29,7 @@ from scheduler.domain.job import (
     StopCause,
     TopologyRequest,
 )
+from scheduler.domain.patience import Evictions, HeldDomain, TierTimer, WaitEpisode
 from scheduler.domain.queue import DEFAULT_PROJECT, Project
 from scheduler.domain.resources import Resources
 from scheduler.ports.job_store import EventQuery, JobQuery
@@ -98,6 +99,14 @@ FULL_JOB = Job(
     restarts_user=3,
     restarts_infra=2,
     failures_in_row=1,
+    waiting=WaitEpisode(
+        began_at=Instant(3),
+        timers=(TierTimer(level=LevelName("rack"), timer=None, samples=4),),
+        clock=Duration(7),
+        runs_since=Instant(5),
+        held=HeldDomain(level=LevelName("rack"), path=("r1",), since=Instant(4)),
+    ),
+    evictions=Evictions(recent=(Instant(2), Instant(4)), lost=Duration(9)),
     first_started_at=Instant(8),
     ended_at=Instant(9),
     revision=11,

@@ -8,7 +8,7 @@ from pydantic.alias_generators import to_camel
 
 from scheduler.config_file import Config, ConfigError, empty_config, parse_config, read_config
 from scheduler.domain.instants import seconds
-from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.knobs import PolicyKnobs, WaitClock
 from scheduler.knob_settings import KNOB_TEXTS, knob_names, read_knobs, written_knobs
 
 POLICIES = ("fifo", "fifo-backfill")
@@ -199,5 +199,10 @@ def test_nodes_by_pattern(topology: str, nodes: list[tuple[str, tuple[str, ...]]
 def test_every_knob_has_a_description_and_can_be_written_and_read() -> None:
     assert set(KNOB_TEXTS) == {field.name for field in fields(PolicyKnobs)}
     assert knob_names() == tuple(to_camel(field.name) for field in fields(PolicyKnobs))
-    knobs = PolicyKnobs(policy="fifo-backfill", start_timeout=seconds(61))
+    knobs = PolicyKnobs(policy="fifo-backfill", start_timeout=seconds(61), clock=WaitClock.PENDING)
     assert read_knobs(dict(written_knobs(knobs)), PolicyKnobs()) == (knobs, ())
+
+
+def test_a_choice_that_there_is_not_is_refused_with_those_there_are() -> None:
+    _, wrong = read_knobs({"clock": "sometimes"}, PolicyKnobs())
+    assert [problem.detail for problem in wrong] == ["must be one of idle, declined, pending"]

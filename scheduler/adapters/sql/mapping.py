@@ -22,6 +22,7 @@ from scheduler.domain.job import (
     StopCause,
     WorkerEnd,
 )
+from scheduler.domain.patience import NO_EVICTIONS, Evictions, WaitEpisode
 from scheduler.domain.placement import Assignment, Blocked, Placement
 from scheduler.domain.progress import Progress
 from scheduler.domain.reservation import AttemptKey, Reservation
@@ -71,6 +72,8 @@ def job_row(job: Job) -> Values:
         "failures_in_row": job.failures_in_row,
         "ran_for": job.ran_for,
         "promised": None if job.promised is None else to_json(job.promised),
+        "waiting": None if job.waiting is None else to_json(job.waiting),
+        "evictions": None if job.evictions == NO_EVICTIONS else to_json(job.evictions),
         "first_started_at": job.first_started_at,
         "last_placed_at": job.last_placed_at,
         "start_number": job.start_number,
@@ -121,6 +124,8 @@ def _read_job(row: AnyRow) -> Job:
         failures_in_row=row.failures_in_row,
         ran_for=row.ran_for,
         promised=None if row.promised is None else from_json(Placement, row.promised),
+        waiting=None if row.waiting is None else from_json(WaitEpisode, row.waiting),
+        evictions=(NO_EVICTIONS if row.evictions is None else from_json(Evictions, row.evictions)),
         first_started_at=row.first_started_at,
         last_placed_at=row.last_placed_at,
         start_number=row.start_number,

@@ -97,6 +97,21 @@ EXAMPLES: list[tuple[Blocked, str]] = [
         "2.3x as long",
     ),
     (
+        WaitingForCloserTier(
+            level=RACK,
+            until=None,
+            timer=None,
+            timer_samples=0,
+            offered_level=LevelName("cluster"),
+            gpus_free_at_offer=32,
+            domains_at_offer=3,
+            step_slowdown=2.31,
+        ),
+        "waiting for one rack, however long (its timer is infinite); "
+        "32 GPUs are free now across 3 domains within one cluster, where a step would take "
+        "2.3x as long",
+    ),
+    (
         HeldForLargeGang(level=RACK, domain="r7", holder="llama"),
         "rack r7 would fit and is kept free for llama, a large gang that has waited long",
     ),

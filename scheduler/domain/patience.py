@@ -1,0 +1,84 @@
+"""What a waiting job keeps of its wait: the frozen timers of its episode and a clock.
+
+pending ──declined──▶ timers frozen; the clock runs while waiting costs something
+   accepted ─▶ the clock stands     evicted ─▶ a new episode, which may carry the clock on
+"""
+
+from dataclasses import dataclass, replace
+
+from scheduler.domain.ids import GpuModel, LevelName
+from scheduler.domain.instants import Duration, Instant, elapsed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierTimer:
+    """How long an episode holds out for one tier."""
+
+    level: LevelName
+    gpu_model: GpuModel = GpuModel("")
+    """Of the tier, where the job accepts several models; else empty."""
+    timer: Duration | None
+    """None: for ever."""
+    samples: int = 0
+    """Past waits it was learned from; 0: it is the value of waiting, or fixed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldDomain:
+    """The topology domain that a large gang keeps free for itself."""
+
+    level: LevelName
+    path: tuple[str, ...]
+    """Of the domain, widest first; for a node its path and its name."""
+    since: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitEpisode:
+    """One pending episode."""
+
+    began_at: Instant
+    timers: tuple[TierTimer, ...] = ()
+    """Of the tiers from the best one on, closest first, without the widest; empty until an offer is
+    declined."""
+    clock: Duration = Duration(0)
+    """What it showed when it last stood still."""
+    runs_since: Instant | None = None
+    """None: it stands still."""
+    held: HeldDomain | None = None
+
+    def clock_at(self, now: Instant) -> Duration:
+        """What the clock shows."""
+        if self.runs_since is None:
+            return self.clock
+        return Duration(self.clock + elapsed(self.runs_since, now))
+
+    def running(self, now: Instant) -> "WaitEpisode":
+        """The same with the clock running."""
+        return self if self.runs_since is not None else replace(self, runs_since=now)
+
+    def standing(self, now: Instant) -> "WaitEpisode":
+        """The same with the clock standing still."""
+        if self.runs_since is None:
+            return self
+        return replace(self, clock=self.clock_at(now), runs_since=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evictions:
+    """What moves and preemptions have cost a job so far."""
+
+    recent: tuple[Instant, ...] = ()
+    """When it was last stopped for another's sake or moved, oldest first; the latest few."""
+    lost: Duration = Duration(0)
+    """Run time lost by them: work since the checkpoint, and restarts."""
+
+    def since(self, start: Instant) -> int:
+        """How many there were from an instant on."""
+        return sum(at >= start for at in self.recent)
+
+
+NO_EVICTIONS = Evictions()
+
+EVICTIONS_KEPT = 8
+"""Instants of evictions a job remembers; bounds per hour are smaller."""
