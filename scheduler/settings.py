@@ -9,9 +9,19 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    SecretStr,
+    ValidationError,
+)
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 from scheduler.config_file import ConfigError
 from scheduler.domain.instants import DAY, Duration, seconds
@@ -21,8 +31,37 @@ from scheduler.topology_file import FileProblem, quantity
 
 PREFIX = "DALLYD_"
 
+
+def _absolute(folder: Path) -> Path:
+    try:
+        return folder.expanduser().absolute()
+    except RuntimeError as error:
+        raise PydanticCustomError("Folder", "there is no such user's home") from error
+
+
+def _database(secret: SecretStr) -> SecretStr:
+    """The URL; what is wrong is said without it, for it may hold a password."""
+    url = secret.get_secret_value()
+    if not url:
+        return secret
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise PydanticCustomError("Database", "is not a URL: its host or port is wrong") from error
+    if parts.scheme == "sqlite" and len(parts.path) > 1:
+        return secret
+    if parts.scheme.partition("+")[0] == "postgresql" and parts.path.strip("/"):
+        return secret
+    raise PydanticCustomError(
+        "Database", "must be postgresql://user:password@host/name or sqlite:////path/of/file"
+    )
+
+
 Span = Annotated[Duration, quantity(parse_duration)]
 Size = Annotated[int, quantity(parse_bytes)]
+Folder = Annotated[Path, AfterValidator(_absolute)]
+DatabaseUrl = Annotated[SecretStr, AfterValidator(_database)]
 
 
 class Role(StrEnum):
@@ -49,11 +88,12 @@ class Settings(BaseModel):
     config: Path | None = Field(
         default=None, description="Path of dallyd.yaml: topology, queues, projects, policy."
     )
-    data_dir: Path = Field(
+    data_dir: Folder = Field(
         default=Path("~/.local/share/dally"),
+        validate_default=True,
         description="Folder of the SQLite database, of worker logs and checkpoints.",
     )
-    database_url: SecretStr = Field(
+    database_url: DatabaseUrl = Field(
         default=SecretStr(""),
         description="Database, `postgresql://user:password@host/name`; empty: SQLite in data_dir.",
     )
@@ -181,7 +221,7 @@ def load_settings(
             problems.append(FileProblem(place=place, detail=message[:1].lower() + message[1:]))
     if problems or settings is None:
         raise ConfigError("the configuration of dallyd", problems)
-    return settings.model_copy(update={"data_dir": settings.data_dir.expanduser().absolute()})
+    return settings
 
 
 def _unknown_variables(environ: Mapping[str, str]) -> Iterator[FileProblem]:

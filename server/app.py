@@ -1,4 +1,8 @@
-"""The command tree of `dallyd`: serve, migrate, check, admin."""
+"""The command tree of `dallyd`: serve, migrate, check, admin.
+
+Flags, settings and files are checked before the rest of the server is imported, which takes longer
+than all the checks.
+"""
 
 import os
 import sys
@@ -13,8 +17,9 @@ from scheduler.config_file import Config, ConfigError, empty_config, read_config
 from scheduler.domain.errors import SchedulerError
 from scheduler.policies.registry import POLICIES
 from scheduler.settings import PREFIX, Settings, load_settings
-from server import checking, database, first_start, serving
-from server.logs import set_up_logs
+from server.data_folder import make_data_dir
+from server.listening import listening_socket
+from server.refusals import refuse_what_can_not_be
 
 SERVE_FLAGS = (
     "config",
@@ -32,12 +37,34 @@ SERVE_FLAGS = (
 EXIT_ERROR = 1
 
 app = typer.Typer(
-    help="The Dally server: schedules gangs of GPU workers by what distance costs them.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
     rich_markup_mode=None,
 )
+
+
+def _say_version(is_asked: bool) -> None:  # noqa: FBT001 - typer's way to call it
+    if is_asked:
+        from server.release import VERSION  # noqa: PLC0415 - reads the files of the installation
+
+        typer.echo(f"dallyd {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def dallyd(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_say_version, is_eager=True, help="Say the version and end."
+        ),
+    ] = False,
+) -> None:
+    """The Dally server: schedules gangs of GPU workers by what distance costs them."""
+
+
 admin = typer.Typer(help="What only the server's own user may do.", no_args_is_help=True)
 app.add_typer(admin, name="admin")
 
@@ -97,8 +124,13 @@ def serve(
     }
     with errors_as_exit_codes():
         settings, cluster_config = load(given)
-        set_up_logs(settings.log_level)
-        raise typer.Exit(serving.serve(settings, cluster_config))
+        refuse_what_can_not_be(settings)
+        make_data_dir(settings)
+        with listening_socket(settings) as listening:
+            from server import logs, serving  # noqa: PLC0415 - heavy; all is checked by now
+
+            logs.set_up_logs(settings.log_level)
+            raise typer.Exit(serving.serve(settings, cluster_config, listening))
 
 
 @app.command()
@@ -115,6 +147,8 @@ def migrate(
     """
     with errors_as_exit_codes():
         settings, _ = load(_database_flags(config, data_dir, database_url))
+        from server import database  # noqa: PLC0415 - heavy; all is checked by now
+
         typer.echo(database.migrate(settings))
 
 
@@ -132,6 +166,8 @@ def check(
     """
     with errors_as_exit_codes():
         settings, cluster_config = load(_database_flags(config, data_dir, database_url))
+        from server import checking  # noqa: PLC0415 - heavy; all is checked by now
+
         findings = checking.findings(settings, cluster_config)
         for finding in findings:
             typer.echo(f"{'ok  ' if finding.is_well else 'FAIL'}  {finding.what}: {finding.said}")
@@ -162,6 +198,8 @@ def admin_token(
     """
     with errors_as_exit_codes():
         settings, _ = load(_database_flags(config, data_dir, database_url))
+        from server import database, first_start  # noqa: PLC0415 - heavy; all is checked by now
+
         with database.open_beside(settings) as store:
             secret = first_start.make_token(store, name=name, projects=project or [], days=days)
         typer.echo(secret)

@@ -1,7 +1,7 @@
 """What `dallyd serve` says on stdout when it is up: where it is, and the first token."""
 
 from scheduler.settings import Settings
-from server.database import is_sqlite
+from server.data_folder import is_sqlite
 from server.machine import Machine
 
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from scheduler.adapters.sql.migrating import current, head
-from scheduler.config_file import Config
+from scheduler.config_file import Config, ConfigError
 from scheduler.domain.errors import SchedulerError, WrongSchemaError
 from scheduler.settings import Role, Settings
-from server import database
+from server import data_folder
 from server.machine import offered
 from server.refusals import refuse_what_can_not_be
 
@@ -29,6 +29,7 @@ def findings(settings: Settings, config: Config) -> tuple[Finding, ...]:
 def _looks(settings: Settings, config: Config) -> Iterator[tuple[str, Callable[[], str]]]:
     yield "settings", lambda: _settings(settings)
     yield "configuration", lambda: _configuration(config)
+    yield "data folder", lambda: data_folder.look_at_data_dir(settings)
     yield "database", lambda: _database(settings)
     if settings.role is Role.ALL:
         yield "machine", lambda: _machine(settings, config)
@@ -37,6 +38,9 @@ def _looks(settings: Settings, config: Config) -> Iterator[tuple[str, Callable[[
 def _finding(what: str, look: Callable[[], str]) -> Finding:
     try:
         return Finding(what=what, is_well=True, said=look())
+    except ConfigError as error:
+        said = "; ".join(f"{problem.place}: {problem.detail}" for problem in error.problems)
+        return Finding(what=what, is_well=False, said=said)
     except (SchedulerError, OSError) as error:
         return Finding(what=what, is_well=False, said=str(error))
 
@@ -54,12 +58,12 @@ def _configuration(config: Config) -> str:
 
 
 def _database(settings: Settings) -> str:
-    url = database.database_url(settings)
+    url = data_folder.database_url(settings)
     revision = current(url)
-    kind = "SQLite" if database.is_sqlite(settings) else "PostgreSQL"
-    if revision is None and database.is_sqlite(settings):
+    kind = "SQLite" if data_folder.is_sqlite(settings) else "PostgreSQL"
+    if revision is None and data_folder.is_sqlite(settings):
         return f"{kind}: not there yet, `serve` makes it in {settings.data_dir}"
-    if revision != head() and not database.is_sqlite(settings):
+    if revision != head() and not data_folder.is_sqlite(settings):
         raise WrongSchemaError(found=revision, needed=head(), what_to_do="run `dallyd migrate`")
     return f"{kind}: revision {revision} of {head()}"
 

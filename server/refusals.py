@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from scheduler.config_file import ConfigError
 from scheduler.settings import Role, Settings, flag_of, variable_of
 from scheduler.topology_file import FileProblem
-from server.database import is_sqlite
+from server.data_folder import is_sqlite
 from server.killing import trap_of
 
 

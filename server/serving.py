@@ -4,8 +4,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import structlog
 import uvicorn
@@ -16,30 +15,27 @@ from starlette.responses import Response
 
 from api.app import close_streams, create_app
 from scheduler.adapters.prometheus import CONTENT_TYPE, Metrics
-from scheduler.config_file import Config, ConfigError
+from scheduler.config_file import Config
 from scheduler.domain.instants import in_seconds
-from scheduler.settings import Role, Settings, flag_of
-from scheduler.topology_file import FileProblem
+from scheduler.settings import Role, Settings
 from server import database
 from server.banner import banner
 from server.composition import Foundation, api_dependencies, start_scheduler
 from server.first_start import apply_config, first_token
 from server.killing import arm_kill_point
+from server.listening import BACKLOG
 from server.machine import offered
-from server.refusals import refuse_what_can_not_be
 from server.release import VERSION
 
 EXIT_LOOP_DIED = 70
-BACKLOG = 2048
 
 _log = structlog.get_logger("dally.server")
 
 
-def serve(settings: Settings, config: Config) -> int:
+def serve(settings: Settings, config: Config, listening: socket.socket) -> int:
     """Serve until SIGTERM or SIGINT; the exit code. Raises SchedulerError when it can not start."""
-    refuse_what_can_not_be(settings)
     arm_kill_point(settings.kill_point)
-    with ExitStack() as stack, listening_socket(settings) as listening:
+    with ExitStack() as stack:
         store = stack.enter_context(database.open_to_serve(settings))
         apply_config(store, config)
         foundation = Foundation(
@@ -70,24 +66,6 @@ def die() -> None:
     sys.stderr.write("dallyd: the scheduler loop has died, see the log line above; exiting\n")
     sys.stderr.flush()
     os._exit(EXIT_LOOP_DIED)
-
-
-@contextmanager
-def listening_socket(settings: Settings) -> Iterator[socket.socket]:
-    """The port, taken before anything else is: a second server fails early."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # With the protocol named: asyncio sets TCP_NODELAY only on sockets that say that they are TCP.
-    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((settings.host, settings.port))
-            # Who comes before all is built waits a moment and is not turned away.
-            listening.listen(BACKLOG)
-        except OSError as error:
-            detail = f"can not listen on {settings.host} port {settings.port}: {error.strerror}"
-            problem = FileProblem(place=flag_of("port"), detail=detail)
-            raise ConfigError("the configuration of dallyd", [problem]) from error
-        yield listening
 
 
 def _address(settings: Settings, listening: socket.socket) -> str:

@@ -20,7 +20,7 @@ import httpx2
 from tests.polling import wait_until
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["server.app", "tests.servers"])
+_FORKS.set_forkserver_preload(["server.app", "server.serving", "tests.servers"])
 
 START_S_MAX = 60.0
 TERMINAL = ("Succeeded", "Failed", "Cancelled")

@@ -64,6 +64,24 @@ def test_the_password_of_the_database_is_not_shown() -> None:
     assert "secret" not in repr(settings)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        pytest.param("data_dir", "~nobody-at-all/x", "no such user's home", id="home"),
+        pytest.param("database_url", "mysql://h/d", "must be postgresql://", id="another kind"),
+        pytest.param("database_url", "postgresql://h", "must be postgresql://", id="no name"),
+        pytest.param("database_url", "sqlite://", "must be postgresql://", id="in memory"),
+        pytest.param("database_url", "postgresql://u:secret@h:p/d", "port is wrong", id="port"),
+    ],
+)
+def test_a_place_that_can_not_be_is_refused_without_repeating_it(
+    name: str, value: str, said: str
+) -> None:
+    (found,) = problems(flags={name: value})
+    assert said in found
+    assert "secret" not in found
+
+
 @pytest.mark.parametrize("name", list(Settings.model_fields))
 def test_every_setting_is_described(name: str) -> None:
     assert Settings.model_fields[name].description

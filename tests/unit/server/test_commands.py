@@ -11,7 +11,7 @@ from scheduler.domain.ids import QueueName
 from scheduler.domain.queue import Queue
 from scheduler.settings import Settings
 from server.app import SERVE_FLAGS, app
-from server.database import FILE_NAME
+from server.data_folder import FILE_NAME
 from server.first_start import apply_config, first_token
 
 
