@@ -12,7 +12,7 @@ from api.distance.schemas import (
     TimingView,
 )
 from scheduler.control.estimating import Estimate
-from scheduler.domain.model_profile import ModelProfile
+from scheduler.domain.communication import ModelProfile
 
 
 def to_sensitivities(estimates: Iterable[Estimate]) -> SensitivityList:

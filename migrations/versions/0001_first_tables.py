@@ -36,6 +36,7 @@ _TABLES = (
     "secrets",
     "instance",
     "replies",
+    "profiles",
     "tokens",
     "audit",
     "events",
@@ -44,6 +45,7 @@ _TABLES = (
     "placements",
     "attempts",
     "deleted_jobs",
+    "step_times",
     "answers",
     "job_labels",
     "jobs",
@@ -76,6 +78,14 @@ def _create_configuration() -> None:
         sa.Column("name", _text(), nullable=False),
         sa.Column("queues", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("name", name="pk_projects"),
+    )
+    op.create_table(
+        "profiles",
+        sa.Column("project", _text(), nullable=False),
+        sa.Column("name", _text(), nullable=False),
+        sa.Column("profile", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["project"], ["projects.name"], name="fk_profiles_project"),
+        sa.PrimaryKeyConstraint("project", "name", name="pk_profiles"),
     )
     op.create_table(
         "policy_knobs",
@@ -180,6 +190,16 @@ def _create_beside_jobs() -> None:
             ["job_id"], ["jobs.id"], name="fk_answers_job_id", ondelete="CASCADE"
         ),
         sa.PrimaryKeyConstraint("job_id", name="pk_answers"),
+    )
+    op.create_table(
+        "step_times",
+        sa.Column("job_id", _text(), nullable=False),
+        sa.Column("revision", sa.BigInteger(), nullable=False),
+        sa.Column("learned", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["job_id"], ["jobs.id"], name="fk_step_times_job_id", ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("job_id", name="pk_step_times"),
     )
     op.create_table(
         "deleted_jobs",

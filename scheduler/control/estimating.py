@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from scheduler.domain.communication import ModelProfile
 from scheduler.domain.job import Job
-from scheduler.domain.model_profile import ModelProfile
 from scheduler.domain.progress import Progress
 from scheduler.domain.step_times import LearnedStepTimes
 from scheduler.engine.distance import MODELS, Distances, Estimate

@@ -6,6 +6,8 @@ Every field may be left out: then the named model's profile answers, else a prio
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from scheduler.domain.ids import GpuModel
+
 STALENESS_UNBOUNDED = -1
 """`staleness` of a parameter-server job whose workers never wait for each other."""
 
@@ -49,6 +51,67 @@ _WIRE_BYTES = {
     Precision.BF16: 2,
     Precision.FP8: 1,
 }
+
+
+class Family(StrEnum):
+    """Kinds of models whose traffic is alike."""
+
+    VISION = "vision"
+    DETECTION = "detection"
+    LANGUAGE = "language"
+    SPEECH = "speech"
+    RECOMMENDATION = "recommendation"
+    GENERATIVE = "generative"
+    REINFORCEMENT = "reinforcement"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeTiming:
+    """One measured step: forward, backward and optimizer on one GPU."""
+
+    gpu_model: GpuModel
+    """Family of the GPU, without memory size, e.g. `A100`."""
+    batch_per_gpu: int
+    step_s: float
+    precision: Precision = Precision.FP32
+    sequence_tokens: int = 0
+    """Tokens per sample where that differs from the model's own; 0: as the model's."""
+
+    def __post_init__(self) -> None:
+        assert self.batch_per_gpu >= 1
+        assert self.step_s > 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelProfile:
+    """A named model. Zero where something does not apply or is not known."""
+
+    name: str
+    family: Family
+    parameters: int
+    source: str
+    """Where parameters and timings come from."""
+    strategy: Strategy = Strategy.DDP
+    precision: Precision = Precision.FP32
+    """Format of gradients on the wire, unless the job says otherwise."""
+    timings: tuple[ComputeTiming, ...] = ()
+    layers: int = 0
+    hidden: int = 0
+    """Width of the residual stream of a transformer."""
+    sequence_tokens: int = 0
+    experts_per_token: int = 0
+    """Experts each token is sent to (top-k); 0: not a mixture of experts."""
+    overlap: float | None = None
+    is_built_in: bool = False
+
+    def __post_init__(self) -> None:
+        assert self.name
+        assert self.parameters >= 1
+
+    @property
+    def gradient_bytes(self) -> int:
+        """Bytes of all gradients in the model's own precision."""
+        return self.parameters * self.precision.wire_bytes
 
 
 class Axis(StrEnum):
@@ -177,6 +240,9 @@ class CommunicationProfile:
 
     model: str = ""
     """Name of a known model profile; its numbers fill what is not declared here."""
+    own_model: ModelProfile | None = None
+    """That profile as it was at submission, where the project has one of its own by that name: a
+    job is what was submitted, whatever becomes of the profile."""
     strategy: Strategy | None = None
     """Not declared: the model profile's, else ddp."""
     gradient_bytes: int | None = None

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
 
+from scheduler.domain.communication import ModelProfile
 from scheduler.domain.ids import GpuModel, NodeName
 from scheduler.domain.job import Attempt, JobSpec
-from scheduler.domain.model_profile import ModelProfile
 from scheduler.domain.progress import Progress
 from scheduler.domain.step_times import LearnedStepTimes
 from scheduler.domain.topology import Level, Node

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scheduler.domain.communication import CommunicationProfile
+from scheduler.domain.communication import CommunicationProfile, ModelProfile
 from scheduler.domain.ids import GpuModel
-from scheduler.domain.model_profile import ModelProfile
 from scheduler.network.fabric import Fabric
 from scheduler.network.profiles import BUILT_IN
 from scheduler.network.shape import Shape

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from scheduler.domain.communication import Precision
+from scheduler.domain.communication import ComputeTiming, Precision
 from scheduler.domain.ids import GpuModel
-from scheduler.domain.model_profile import ComputeTiming
 
 GPU_SPEED: Mapping[GpuModel, float] = {
     GpuModel("K80"): 0.2,

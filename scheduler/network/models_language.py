@@ -1,7 +1,6 @@
 """Built-in profiles: language models up to BERT size. Numbers are measured; see `source`."""
 
-from scheduler.domain.communication import Precision
-from scheduler.domain.model_profile import Family, ModelProfile
+from scheduler.domain.communication import Family, ModelProfile, Precision
 from scheduler.network.model_timing import timed
 
 LANGUAGE_MODELS = (

@@ -3,8 +3,7 @@
 A timing is the time one GPU would need for a whole model: tokens divided by tokens/s/GPU of a run.
 """
 
-from scheduler.domain.communication import Precision, Strategy
-from scheduler.domain.model_profile import Family, ModelProfile
+from scheduler.domain.communication import Family, ModelProfile, Precision, Strategy
 from scheduler.network.model_timing import timed
 
 LARGE_MODELS = (

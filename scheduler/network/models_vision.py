@@ -1,7 +1,6 @@
 """Built-in profiles: vision, detection, speech, recommendation. Measured; see `source`."""
 
-from scheduler.domain.communication import Precision
-from scheduler.domain.model_profile import Family, ModelProfile
+from scheduler.domain.communication import Family, ModelProfile, Precision
 from scheduler.network.model_timing import timed
 
 VISION_AND_OTHER_MODELS = (

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from scheduler.domain.model_profile import Family
+from scheduler.domain.communication import Family
 from scheduler.network.model_timing import GPU_SPEED, gpu_family
 
 

@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from scheduler.domain.communication import Precision
+from scheduler.domain.communication import ComputeTiming, ModelProfile, Precision
 from scheduler.domain.ids import GpuModel
-from scheduler.domain.model_profile import ComputeTiming, ModelProfile
 from scheduler.network.model_timing import GPU_SPEED, gpu_family
 from scheduler.network.models_language import LANGUAGE_MODELS
 from scheduler.network.models_large import LARGE_MODELS

@@ -6,9 +6,8 @@ from itertools import pairwise
 from math import inf
 from typing import TypeVar
 
-from scheduler.domain.communication import Collective, CommunicationProfile
+from scheduler.domain.communication import Collective, CommunicationProfile, ModelProfile
 from scheduler.domain.ids import GpuModel, LevelName
-from scheduler.domain.model_profile import ModelProfile
 from scheduler.domain.step_times import LearnedStepTimes
 from scheduler.network.corrections import corrected_s
 from scheduler.network.fabric import Fabric

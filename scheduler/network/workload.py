@@ -9,12 +9,12 @@ from scheduler.domain.communication import (
     Collective,
     CommunicationProfile,
     Compression,
+    ModelProfile,
     ParallelAxes,
     Precision,
     Strategy,
     Traffic,
 )
-from scheduler.domain.model_profile import ModelProfile
 from scheduler.network.priors import Prior, prior_for
 from scheduler.network.profiles import find_model, model_compute_s
 

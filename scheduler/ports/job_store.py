@@ -1,9 +1,11 @@
 """The store: where jobs, attempts, reservations, nodes and events live. A write is one unit."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from collections.abc import Sequence as Several
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from scheduler.domain.communication import ModelProfile
 from scheduler.domain.event import Event
 from scheduler.domain.ids import JobId, JobName, ProjectName, QueueName, Sequence
 from scheduler.domain.job import Attempt, Job, JobPhase
@@ -11,6 +13,7 @@ from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.progress import Progress
 from scheduler.domain.queue import Project, Queue
 from scheduler.domain.reservation import AttemptKey, Reservation
+from scheduler.domain.step_times import LearnedStepTimes
 from scheduler.domain.topology import Level, Node
 from scheduler.ports.unit import Answer, RecordCycle, Unit
 
@@ -112,6 +115,15 @@ class StuckRow:
     problem: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredStepTimes:
+    """What was learned of a job's step times, as stored."""
+
+    times: LearnedStepTimes = field(default_factory=LearnedStepTimes)
+    revision: int = 0
+    """0: nothing is stored."""
+
+
 class JobStore(Protocol):
     """Durable state. All methods may be called from several threads.
 
@@ -166,6 +178,10 @@ class JobStore(Protocol):
         """All step reports of a job, oldest first."""
         ...
 
+    def step_times(self, job_ids: Several[JobId]) -> Mapping[JobId, StoredStepTimes]:
+        """What was learned of the step times of those of the jobs that reported any, by job."""
+        ...
+
     def events(self, query: EventQuery) -> tuple[Event, ...]:
         """Events."""
         ...
@@ -184,6 +200,10 @@ class JobStore(Protocol):
 
     def projects(self) -> tuple[Project, ...]:
         """All projects, by name."""
+        ...
+
+    def profiles(self, project: ProjectName) -> tuple[ModelProfile, ...]:
+        """A project's own model profiles, by name."""
         ...
 
     def queues(self) -> tuple[Queue, ...]:
@@ -213,7 +233,7 @@ class JobStore(Protocol):
 
         A hint from a thread of the store: it may come late, twice or not at all, so poll as well.
         With `requests_only` just the units a decision should follow: not the leader's own (those
-        with an epoch), not mere bookkeeping (progress, tokens, replies, audit rows).
+        with an epoch), not mere bookkeeping (progress, profiles, tokens, replies, audit rows).
         """
         ...
 

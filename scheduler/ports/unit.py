@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from scheduler.domain.communication import ModelProfile
 from scheduler.domain.event import Event
 from scheduler.domain.ids import Epoch, JobId, ProjectName
 from scheduler.domain.instants import Instant
@@ -11,6 +12,7 @@ from scheduler.domain.placement import Blocked
 from scheduler.domain.progress import Progress
 from scheduler.domain.queue import Project, Queue
 from scheduler.domain.reservation import AttemptKey, Reservation
+from scheduler.domain.step_times import LearnedStepTimes
 from scheduler.domain.topology import Level, Node
 
 
@@ -133,6 +135,35 @@ class RecordProgress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SaveStepTimes:
+    """What was learned of a job's step times; written by whoever takes a report in, with it.
+
+    NotFoundError if the job does not exist; ConflictError of kind "step times" unless the stored
+    revision is `expected_revision`, 0 where nothing is stored. It becomes one more.
+    """
+
+    job_id: JobId
+    times: LearnedStepTimes
+    expected_revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveProfile:
+    """A model profile of a project, new or changed (by name). NotFoundError without the project."""
+
+    project: ProjectName
+    profile: ModelProfile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteProfile:
+    """Removes a model profile of a project. NotFoundError if there is none of that name."""
+
+    project: ProjectName
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SaveProject:
     """A project, new or changed."""
 
@@ -238,6 +269,9 @@ Change = (
     | SaveAnswers
     | RecordCycle
     | RecordProgress
+    | SaveStepTimes
+    | SaveProfile
+    | DeleteProfile
     | SaveProject
     | SaveQueue
     | SaveKnobs
@@ -262,7 +296,16 @@ class Unit:
     """For the leader's writes: StaleEpochError unless it is the store's current epoch."""
 
 
-_BOOKKEEPING = (RecordProgress, SaveToken, RememberReply, RecordAudit, Expire)
+_BOOKKEEPING = (
+    RecordProgress,
+    SaveStepTimes,
+    SaveProfile,
+    DeleteProfile,
+    SaveToken,
+    RememberReply,
+    RecordAudit,
+    Expire,
+)
 
 
 def asks_for_a_decision(unit: Unit) -> bool:

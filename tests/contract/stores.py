@@ -8,13 +8,15 @@ from typing import Protocol
 
 from scheduler.adapters.memory.job_store import MemoryStore
 from scheduler.adapters.sql.job_store import open_store
+from scheduler.domain.communication import ComputeTiming, Family, ModelProfile, Precision
 from scheduler.domain.event import Event, EventKind
-from scheduler.domain.ids import AttemptNumber, JobId, ProjectName, Sequence
+from scheduler.domain.ids import AttemptNumber, GpuModel, JobId, LevelName, ProjectName, Sequence
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Attempt, Job, JobPhase
 from scheduler.domain.placement import BackingOff
 from scheduler.domain.progress import Progress
 from scheduler.domain.reservation import AttemptKey
+from scheduler.domain.step_times import LearnedStepTimes, LearnedTier
 from scheduler.ports.account_store import AccountStore
 from scheduler.ports.job_store import JobStore
 from scheduler.ports.leasing import LeaseStore
@@ -143,6 +145,34 @@ def an_audit_row(target: str = "job/a", *, at: int = 1) -> AuditRow:
         token_id=a_token().id,
         source="127.0.0.1",
     )
+
+
+def a_profile(name: str = "net", *, parameters: int = 7_000_000) -> ModelProfile:
+    """A profile of a project's own."""
+    timing = ComputeTiming(
+        gpu_model=GpuModel("T4"), batch_per_gpu=32, step_s=0.25, precision=Precision.FP16
+    )
+    return ModelProfile(
+        name=name,
+        family=Family.VISION,
+        parameters=parameters,
+        source="measured here",
+        timings=(timing,),
+        overlap=0.4,
+    )
+
+
+def learned(*, ratio: float = 1.25, samples: int = 3) -> LearnedStepTimes:
+    """What was learned at one level."""
+    tier = LearnedTier(
+        level=LevelName("rack"),
+        gpu_model=GpuModel("T4"),
+        predicted_s=0.5,
+        ratio=ratio,
+        deviation=0.01,
+        samples=samples,
+    )
+    return LearnedStepTimes(tiers=(tier,))
 
 
 def an_answer(job: Job, *, position: int = 1) -> Answer:

@@ -18,12 +18,15 @@ from scheduler.ports.job_store import ChangeCursor, EventQuery, JobQuery
 from scheduler.ports.unit import (
     Change,
     DeleteJob,
+    DeleteProfile,
     Expire,
     FreeReservations,
     RecordAudit,
     RecordProgress,
     SaveAnswers,
     SaveJob,
+    SaveProfile,
+    SaveStepTimes,
     SaveToken,
 )
 from tests.builders import a_job
@@ -35,12 +38,14 @@ from tests.contract.stores import (
     REPORT,
     RUNNING,
     START,
+    a_profile,
     a_reply,
     a_token,
     an_answer,
     an_audit_row,
     an_event,
     insert,
+    learned,
     write,
 )
 
@@ -72,6 +77,8 @@ READS: dict[str, Callable[[SqlStore], object]] = {
         s.attempts(JOB.id),
         s.progress(JOB.id),
         s.answer(JOB.id),
+        s.step_times([JOB.id]),
+        s.profiles(DEFAULT_PROJECT),
     ),
     "changes of the live state": lambda s: s.live(Sequence(2)),
     "changes of jobs": lambda s: s.job_changes(ChangeCursor(Sequence(1)), limit=5),
@@ -87,6 +94,11 @@ WRITES: dict[str, tuple[Change, ...]] = {
     "an attempt": (START, HOLD, FreeReservations(attempt=KEY)),
     "progress": (START, RecordProgress(attempt=KEY, progress=REPORT)),
     "answers": (SaveAnswers(answers=(an_answer(JOB),)),),
+    "what was learned": (SaveStepTimes(job_id=JOB.id, times=learned(), expected_revision=0),),
+    "profiles": (
+        SaveProfile(project=DEFAULT_PROJECT, profile=a_profile()),
+        DeleteProfile(project=DEFAULT_PROJECT, name=a_profile().name),
+    ),
     "a deleted job": (DeleteJob(job_id=DONE.id, expected_revision=0, at=OLD),),
     "a token": (SaveToken(token=a_token()),),
     "a reply and audit": (a_reply(), RecordAudit(row=an_audit_row())),

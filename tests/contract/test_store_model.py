@@ -36,6 +36,7 @@ from scheduler.ports.unit import (
     Answer,
     Change,
     DeleteJob,
+    DeleteProfile,
     Expire,
     FreeReservations,
     InsertJob,
@@ -49,8 +50,10 @@ from scheduler.ports.unit import (
     SaveJob,
     SaveKnobs,
     SaveNodes,
+    SaveProfile,
     SaveProject,
     SaveQueue,
+    SaveStepTimes,
     SaveToken,
     Unit,
 )
@@ -58,12 +61,14 @@ from tests.builders import a_job
 from tests.contract.stores import (
     CLUSTER,
     Store,
+    a_profile,
     a_reply,
     a_store,
     a_token,
     an_audit_row,
     an_event,
     gang_of,
+    learned,
 )
 from tests.databases import Databases
 
@@ -144,6 +149,14 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
             reported_at=INSTANTS,
         ),
     ),
+    st.builds(
+        SaveStepTimes,
+        job_id=job_ids,
+        times=st.builds(learned, ratio=st.floats(0.1, 9)),
+        expected_revision=st.sampled_from([0, 0, 1]),
+    ),
+    st.builds(SaveProfile, project=PROJECTS, profile=st.builds(a_profile, TEXTS.filter(bool))),
+    st.builds(DeleteProfile, project=PROJECTS, name=TEXTS),
     st.lists(
         st.builds(Answer, job_id=job_ids, blocked=reasons, at=INSTANTS, position=st.integers(1, 9)),
         max_size=3,
@@ -318,6 +331,8 @@ QUESTIONS: tuple[Callable[[Store, Sequence], object], ...] = (
     lambda store, _: [store.attempts(job.id) for job in JOBS.values()],
     lambda store, _: [store.progress(job.id) for job in JOBS.values()],
     lambda store, _: [store.answer(job.id) for job in JOBS.values()],
+    lambda store, _: store.step_times([job.id for job in JOBS.values()]),
+    lambda store, _: [store.profiles(ProjectName(name)) for name in ("default", "p")],
     lambda store, _: store.reservations(),
     lambda store, _: store.events(EventQuery()),
     lambda store, remembered: store.events(EventQuery(after=remembered, limit=2)),

@@ -14,15 +14,18 @@ from scheduler.adapters.sql.tables import (
     jobs,
     nodes,
     policy_knobs,
+    profiles,
     progress,
     queues,
     reservations,
+    step_times,
     tokens,
 )
 from scheduler.domain.errors import UnreadableRowError
 from scheduler.domain.ids import JobId, Sequence
 from scheduler.domain.instants import Instant
 from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.queue import DEFAULT_PROJECT
 from scheduler.domain.reservation import Reservation
 from scheduler.ports.job_store import ChangeCursor, EventQuery, JobQuery
 from scheduler.ports.unit import (
@@ -31,6 +34,8 @@ from scheduler.ports.unit import (
     SaveAnswers,
     SaveKnobs,
     SaveNodes,
+    SaveProfile,
+    SaveStepTimes,
     SaveToken,
 )
 from tests.builders import a_job
@@ -41,11 +46,13 @@ from tests.contract.stores import (
     KEY,
     REPORT,
     START,
+    a_profile,
     a_token,
     an_answer,
     an_event,
     gang_of,
     insert,
+    learned,
     write,
 )
 
@@ -167,6 +174,8 @@ SMALL_BREAKS: list[tuple[Table, dict[str, object], Callable[[SqlStore], object]]
     (nodes, {"node": "{}"}, lambda s: s.topology()[1]),
     (events, {"kind": "Odd"}, lambda s: s.events(EventQuery(job_id=JOB.id))),
     (progress, {"report": "{}"}, lambda s: s.progress(JOB.id)),
+    (step_times, {"learned": "{"}, lambda s: tuple(s.step_times([JOB.id]))),
+    (profiles, {"profile": "{}"}, lambda s: s.profiles(DEFAULT_PROJECT)),
     (tokens, {"projects": "no"}, lambda s: s.tokens()),
     (queues, {"knob_overrides": "no"}, lambda s: s.queues()),
 ]
@@ -214,6 +223,8 @@ def fill_the_rest(store: SqlStore) -> None:
         SaveNodes(levels=CLUSTER.levels, nodes=CLUSTER.nodes, at=Instant(1)),
         RecordProgress(attempt=KEY, progress=REPORT),
         SaveAnswers(answers=(an_answer(JOB),)),
+        SaveStepTimes(job_id=JOB.id, times=learned(), expected_revision=0),
+        SaveProfile(project=DEFAULT_PROJECT, profile=a_profile()),
         SaveToken(token=a_token()),
         SaveKnobs(knobs=PolicyKnobs()),
         events=(an_event(job_id=JOB.id),),

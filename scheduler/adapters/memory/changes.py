@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from typing import assert_never
 
+from scheduler.adapters.memory.knowledge import change_what_is_known
 from scheduler.adapters.memory.tables import ReplyKey, Singles, Tables, Tombstone, UndoLog
 from scheduler.domain.errors import (
     ConflictError,
@@ -19,6 +20,7 @@ from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.unit import (
     Change,
     DeleteJob,
+    DeleteProfile,
     Expire,
     FreeReservations,
     InsertJob,
@@ -32,8 +34,10 @@ from scheduler.ports.unit import (
     SaveJob,
     SaveKnobs,
     SaveNodes,
+    SaveProfile,
     SaveProject,
     SaveQueue,
+    SaveStepTimes,
     SaveToken,
     Unit,
 )
@@ -85,6 +89,8 @@ def _carry_out_change(change: Change, work: UnitInProgress) -> None:
             _change_job(change, work)
         case SaveAttempt() | Reserve() | FreeReservations() | RecordProgress():
             _change_attempt(change, work)
+        case SaveStepTimes() | SaveProfile() | DeleteProfile():
+            change_what_is_known(change, work.tables, work.undo)
         case SaveToken() | RememberReply() | RecordAudit():
             _change_account(change, work)
         case SaveNodes() | SaveProject() | SaveQueue() | SaveKnobs():
@@ -155,6 +161,7 @@ def _delete_job(change: DeleteJob, work: UnitInProgress) -> None:
     undo.drop(tables.attempts, job_id)
     undo.drop(tables.reservations, job_id)
     undo.drop(tables.progress, job_id)
+    undo.drop(tables.step_times, job_id)
     undo.drop(tables.answers, job_id)
     for key in [key for key in tables.events if key.job_id == job_id]:
         undo.drop(tables.events, key)

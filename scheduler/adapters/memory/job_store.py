@@ -2,13 +2,15 @@
 but durability."""
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Sequence as Several
 from dataclasses import replace
 from itertools import takewhile
 from threading import RLock
 
 from scheduler.adapters.memory.changes import carry_out
 from scheduler.adapters.memory.tables import ReplyKey, Tables
+from scheduler.domain.communication import ModelProfile
 from scheduler.domain.errors import HistoryGoneError, NotFoundError
 from scheduler.domain.event import Event
 from scheduler.domain.ids import Epoch, JobId, JobName, ProjectName, Sequence
@@ -27,6 +29,7 @@ from scheduler.ports.job_store import (
     JobPage,
     JobQuery,
     LiveState,
+    StoredStepTimes,
     StuckRow,
 )
 from scheduler.ports.unit import (
@@ -170,6 +173,12 @@ class MemoryStore:
         with self._lock:
             return tuple(self._tables.progress.get(job_id, ()))
 
+    def step_times(self, job_ids: Several[JobId]) -> Mapping[JobId, StoredStepTimes]:
+        """What was learned of the step times of these jobs."""
+        with self._lock:
+            known = self._tables.step_times
+            return {job_id: known[job_id] for job_id in job_ids if job_id in known}
+
     def events(self, query: EventQuery) -> tuple[Event, ...]:
         """Events, oldest first."""
         found: list[Event] = []
@@ -201,6 +210,12 @@ class MemoryStore:
         """All projects, by name."""
         with self._lock:
             return tuple(project for _, project in sorted(self._tables.projects.items()))
+
+    def profiles(self, project: ProjectName) -> tuple[ModelProfile, ...]:
+        """A project's own model profiles, by name."""
+        with self._lock:
+            own = sorted(self._tables.profiles.items(), key=lambda item: item[0])
+        return tuple(profile for (owner, _), profile in own if owner == project)
 
     def queues(self) -> tuple[Queue, ...]:
         """All queues, by name."""

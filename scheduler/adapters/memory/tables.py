@@ -4,6 +4,7 @@ from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
+from scheduler.domain.communication import ModelProfile
 from scheduler.domain.event import Event, FoldKey
 from scheduler.domain.ids import JobId, JobName, ProjectName, QueueName, Sequence
 from scheduler.domain.instants import Instant
@@ -14,6 +15,7 @@ from scheduler.domain.progress import Progress
 from scheduler.domain.queue import DEFAULT_PROJECT, DEFAULT_QUEUE, Project, Queue
 from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.domain.topology import Level, Node
+from scheduler.ports.job_store import StoredStepTimes
 from scheduler.ports.unit import Answer, AuditRow, RecordCycle, RememberReply, Token
 
 K = TypeVar("K")
@@ -66,6 +68,8 @@ class Tables:
     attempts: dict[JobId, tuple[Attempt, ...]] = field(default_factory=dict)
     reservations: dict[JobId, tuple[Reservation, ...]] = field(default_factory=dict)
     progress: dict[JobId, list[tuple[AttemptKey, Progress]]] = field(default_factory=dict)
+    step_times: dict[JobId, StoredStepTimes] = field(default_factory=dict)
+    profiles: dict[tuple[ProjectName, str], ModelProfile] = field(default_factory=dict)
     answers: dict[JobId, Answer] = field(default_factory=dict)
     events: dict[FoldKey, Event] = field(default_factory=dict)
     """By sequence: an event that is folded goes to the end."""

@@ -14,6 +14,7 @@ from scheduler.adapters.sql.cluster_mapping import (
 )
 from scheduler.adapters.sql.expiring import expire
 from scheduler.adapters.sql.job_changes import change_attempt, change_job
+from scheduler.adapters.sql.knowledge import change_what_is_known
 from scheduler.adapters.sql.mapping import answer_row, event_row
 from scheduler.adapters.sql.tables import (
     THE_ONLY,
@@ -41,6 +42,7 @@ from scheduler.ports.unit import (
     Answer,
     Change,
     DeleteJob,
+    DeleteProfile,
     Expire,
     FreeReservations,
     InsertJob,
@@ -54,8 +56,10 @@ from scheduler.ports.unit import (
     SaveJob,
     SaveKnobs,
     SaveNodes,
+    SaveProfile,
     SaveProject,
     SaveQueue,
+    SaveStepTimes,
     SaveToken,
     Unit,
     asks_for_a_decision,
@@ -108,14 +112,14 @@ def _carry_out_change(change: Change, work: UnitWork) -> None:
             change_job(change, work)
         case SaveAttempt() | Reserve() | FreeReservations() | RecordProgress():
             change_attempt(change, work)
+        case SaveStepTimes() | SaveProfile() | DeleteProfile():
+            change_what_is_known(change, work.connection)
         case SaveToken() | RememberReply() | RecordAudit():
             _change_account(change, work)
         case SaveNodes() | SaveProject() | SaveQueue() | SaveKnobs():
             _change_cluster(change, work)
-        case SaveAnswers(answers=answered):
-            _save_answers(answered, work.connection)
-        case RecordCycle(cycle=cycle, at=at):
-            put(work.connection, cycles, [{"name": THE_ONLY, "cycle": cycle, "at": at}])
+        case SaveAnswers() | RecordCycle():
+            _change_answers(change, work.connection)
         case Expire():
             expire(change, work.connection)
         case _:
@@ -188,6 +192,16 @@ def _save_nodes(change: SaveNodes, connection: Connection) -> None:
         connection.execute(_DELETE_NODE, [{"gone": name} for name in gone])
     new = [row for name, row in rows.items() if stored.get(name) != row["node"]]
     put(connection, nodes, [row | {"changed_at": change.at} for row in new])
+
+
+def _change_answers(change: SaveAnswers | RecordCycle, connection: Connection) -> None:
+    match change:
+        case SaveAnswers(answers=answered):
+            _save_answers(answered, connection)
+        case RecordCycle(cycle=cycle, at=at):
+            put(connection, cycles, [{"name": THE_ONLY, "cycle": cycle, "at": at}])
+        case _:
+            assert_never(change)
 
 
 def _save_answers(answered: Sequence[Answer], connection: Connection) -> None:

@@ -1,6 +1,7 @@
 """The store on SQLite and PostgreSQL: one writer thread, and readers on their own connections."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from collections.abc import Sequence as Several
 from concurrent.futures import TimeoutError as TooLateError
 from contextlib import suppress
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Self, TypeVar
 
 from sqlalchemy import Connection, exc
 
-from scheduler.adapters.sql import list_queries, server_rows, single_queries
+from scheduler.adapters.sql import knowledge, list_queries, server_rows, single_queries
 from scheduler.adapters.sql.changes import carry_out
 from scheduler.adapters.sql.connecting import (
     Engines,
@@ -26,6 +27,7 @@ from scheduler.adapters.sql.migrating import check_schema, expect_database
 from scheduler.adapters.sql.stuck_rows import StuckRows
 from scheduler.adapters.sql.writer import Transaction, Writer
 from scheduler.domain import ids
+from scheduler.domain.communication import ModelProfile
 from scheduler.domain.errors import NotFoundError, StoreUnavailableError, UnreadableRowError
 from scheduler.domain.event import Event
 from scheduler.domain.ids import Epoch, JobId, JobName, ProjectName
@@ -43,6 +45,7 @@ from scheduler.ports.job_store import (
     JobPage,
     JobQuery,
     LiveState,
+    StoredStepTimes,
     StuckRow,
 )
 from scheduler.ports.unit import Answer, AuditRow, RecordCycle, RememberReply, Token, Unit
@@ -190,6 +193,10 @@ class SqlStore:
         """All step reports of a job, oldest first."""
         return self._read(lambda c: single_queries.progress_of(c, job_id, self._stuck))
 
+    def step_times(self, job_ids: Several[JobId]) -> Mapping[JobId, StoredStepTimes]:
+        """What was learned of the step times of these jobs."""
+        return self._read(lambda c: knowledge.step_times_of(c, job_ids, self._stuck))
+
     def events(self, query: EventQuery) -> tuple[Event, ...]:
         """Events, oldest first."""
         return self._read(lambda c: list_queries.event_page(c, query, self._stuck))
@@ -211,6 +218,10 @@ class SqlStore:
     def projects(self) -> tuple[Project, ...]:
         """All projects, by name."""
         return self._read(lambda c: single_queries.all_projects(c, self._stuck))
+
+    def profiles(self, project: ProjectName) -> tuple[ModelProfile, ...]:
+        """A project's own model profiles, by name."""
+        return self._read(lambda c: knowledge.profiles_of(c, project, self._stuck))
 
     def queues(self) -> tuple[Queue, ...]:
         """All queues, by name."""
@@ -242,6 +253,8 @@ class SqlStore:
             "attempts": lambda: self.attempts(JobId(row.key.partition("/")[0])),
             "reservations": self.reservations,
             "progress": lambda: self.progress(JobId(row.key.partition("/")[0])),
+            "step_times": lambda: self.step_times([JobId(row.key)]),
+            "profiles": lambda: self.profiles(ProjectName(row.key.partition("/")[0])),
             "events": lambda: self.events(
                 EventQuery(after=ids.Sequence(int(row.key) - 1), limit=1)
             ),

@@ -1,7 +1,7 @@
 """The tables, for SQLite and PostgreSQL alike. Instants and durations are BIGINT microseconds.
 
 projects ◁─ jobs ─▷ queues        jobs ◁─ attempts ◁─ placements | reservations | progress
-                                  jobs ◁─ job_labels | answers
+projects ◁─ profiles              jobs ◁─ job_labels | answers | step_times
 Without foreign keys, for they outlive what they tell of: events, audit, deleted_jobs.
 """
 
@@ -238,6 +238,22 @@ progress = Table(
     _attempt_key(),
 )
 Index("ix_progress_job_id_attempt", progress.c.job_id, progress.c.attempt)
+
+step_times = Table(
+    "step_times",
+    metadata,
+    _job_id(),
+    Column("revision", BigInteger, nullable=False),
+    _json("learned"),
+)
+
+profiles = Table(
+    "profiles",
+    metadata,
+    Column("project", PlainText, ForeignKey("projects.name"), primary_key=True),
+    Column("name", PlainText, primary_key=True),
+    _json("profile"),
+)
 
 answers = Table(
     "answers",

@@ -10,13 +10,15 @@ from scheduler.domain.communication import (
     CommunicationPhase,
     CommunicationProfile,
     Compression,
+    ComputeTiming,
+    Family,
+    ModelProfile,
     ParallelAxes,
     Precision,
     Strategy,
     Traffic,
 )
 from scheduler.domain.ids import GpuModel
-from scheduler.domain.model_profile import ComputeTiming, Family, ModelProfile
 from scheduler.network.model_timing import GPU_SPEED, gpu_family, timed
 from scheduler.network.priors import prior_for, prior_of_family
 from scheduler.network.profiles import (
