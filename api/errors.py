@@ -31,6 +31,7 @@ REASON_BY_ERROR: Mapping[type[SchedulerError], str] = {
     errors.NotSupportedYetError: "NotSupportedYet",
     errors.HistoryGoneError: "Gone",
     errors.StaleEpochError: "StaleEpoch",
+    errors.LeaseLapsedError: "StaleEpoch",
     errors.IdempotencyMismatchError: "IdempotencyKeyReused",
     errors.AlreadyServingError: "AlreadyServing",
     errors.StoreUnavailableError: "StoreUnavailable",

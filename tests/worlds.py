@@ -17,6 +17,7 @@ from scheduler.domain.job import Attempt, Job, JobPhase, StopCause
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.ports.cluster import GangOrder
 from scheduler.ports.job_store import EventQuery
+from scheduler.ports.leadership import Leadership
 from scheduler.ports.unit import InsertJob, SaveJob, SaveKnobs, Unit
 from tests.builders import APicture, a_cluster
 
@@ -91,11 +92,7 @@ class World:
     def restart(self) -> None:
         """The server dies and another one comes up, on the same store and cluster."""
         self._loops += 1
-        self.leadership = MemoryLeadership(
-            self.store,
-            holder=f"server-{self._loops}",
-            monotonic=lambda: in_seconds(elapsed(BEGIN, self.clock.now())),
-        )
+        self.leadership = self.new_leadership(f"server-{self._loops}")
         if self._loops > 1:
             self._former.append(self.loop)
             self.store.leave_lease(self.store.lease().epoch)
@@ -108,6 +105,14 @@ class World:
         )
         self.loop = (
             ControlLoop(outside) if self._poll is None else ControlLoop(outside, poll=self._poll)
+        )
+
+    def new_leadership(self, holder: str) -> Leadership:
+        """How a server of this world competes for the lead."""
+        return MemoryLeadership(
+            self.store,
+            holder=holder,
+            monotonic=lambda: in_seconds(elapsed(BEGIN, self.clock.now())),
         )
 
     def tick(self) -> Instant:

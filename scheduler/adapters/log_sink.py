@@ -5,7 +5,14 @@ from collections.abc import Mapping
 import structlog
 
 WARNINGS = frozenset(
-    {"store_unavailable", "cluster_unavailable", "deposed", "unknown_workers", "claim_lost"}
+    {
+        "store_unavailable",
+        "cluster_unavailable",
+        "deposed",
+        "lease_lapsed",
+        "unknown_workers",
+        "claim_lost",
+    }
 )
 SILENT = frozenset({"counted"})
 """Only numbers for a dashboard."""

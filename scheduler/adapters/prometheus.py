@@ -73,6 +73,7 @@ class Metrics:
             "store_unavailable": lambda _: self._errors.labels("store_unavailable").inc(),
             "cluster_unavailable": lambda _: self._errors.labels("cluster_unavailable").inc(),
             "deposed": lambda _: self._errors.labels("deposed").inc(),
+            "lease_lapsed": lambda _: self._errors.labels("lease_lapsed").inc(),
         }
 
     def emit(self, name: str, facts: Facts) -> None:

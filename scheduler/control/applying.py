@@ -28,6 +28,29 @@ class Claimed:
     """A job had changed since the snapshot: the next cycle decides again."""
 
 
+def withdraw_promises(plan: Plan, live: LiveJobs, outside: Outside, *, epoch: Epoch) -> bool:
+    """Give what void promises keep back to all; whether a race was lost.
+
+    Then nothing of the plan may be applied: its starts may stand where such a promise still holds.
+    """
+    void = [replace(live.pending[each.job_id], promised=None) for each in plan.withdraw]
+    changes = tuple(
+        SaveJob(job=job, expected_revision=each.revision)
+        for job, each in zip(void, plan.withdraw, strict=True)
+    )
+    if not changes:
+        return False
+    try:
+        outside.store.write(Unit(changes=changes, epoch=epoch))
+    except ConflictError:
+        outside.sink.emit("withdrawals_lost", {"jobs": len(void)})
+        return True
+    for job in void:
+        live.changed(revised(job, job))
+        outside.sink.emit("promise_withdrawn", {"job": job.id})
+    return False
+
+
 def claim_starts(
     plan: Plan, live: LiveJobs, nodes: Iterable[Node], outside: Outside, *, epoch: Epoch
 ) -> Claimed:

@@ -8,7 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scheduler.control.answers import AnswerBook
-from scheduler.control.applying import cancel_waiting, claim_starts, claim_stops
+from scheduler.control.applying import (
+    cancel_waiting,
+    claim_starts,
+    claim_stops,
+    withdraw_promises,
+)
 from scheduler.control.census import Census
 from scheduler.control.cluster_watch import ClusterWatch
 from scheduler.control.live_jobs import LiveJobs
@@ -19,6 +24,7 @@ from scheduler.control.settling import Settling
 from scheduler.control.strays import Strays
 from scheduler.domain.errors import (
     ClusterUnavailableError,
+    LeaseLapsedError,
     StaleEpochError,
     StoreUnavailableError,
 )
@@ -101,12 +107,17 @@ class ControlLoop:
         except StaleEpochError as error:
             self._begin_term(None)
             self._outside.sink.emit("deposed", {"mine": error.mine, "current": error.current})
+        except LeaseLapsedError:
+            # Half a tick was done: with the books read again, no later one builds on that half.
+            self._begin_term(None)
+            self._outside.sink.emit("lease_lapsed", {})
         except StoreUnavailableError as error:
             # What of the last unit was written is not known: read everything again.
             self._begin_term(None)
             self._outside.sink.emit("store_unavailable", {"error": str(error)})
         except ClusterUnavailableError as error:
             self._watch.expect_anything()
+            self._has_unfinished = True
             self._outside.sink.emit("cluster_unavailable", {"error": str(error)})
         return after(now, self._poll)
 
@@ -181,16 +192,17 @@ class ControlLoop:
         )
 
     def _decide_and_apply(self, moment: Moment, epoch: Epoch) -> bool:
-        """Whether to look again at once: a claim was lost, or the lease is about to run out."""
+        """Whether to look again at once: a claim was lost."""
         basis = self._present_basis()
         wake_at = self._decision.plan.next_wakeup
         if basis == self._basis and (wake_at is None or moment.now < wake_at):
             return False
-        if not self._outside.leadership.is_leader():
-            return True
         self._decision = self._decide(moment.now)
         self._basis = basis
         plan = self._decision.plan
+        if withdraw_promises(plan, self._live, self._outside, epoch=epoch):
+            self._basis = None
+            return True
         if not (plan.start or plan.stop or plan.promise):
             return False
         started = claim_starts(plan, self._live, self._watch.nodes, self._outside, epoch=epoch)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from scheduler.domain.errors import LeaseLapsedError
 from scheduler.domain.snapshot import Lengths
 from scheduler.ports.clock import Clock
 from scheduler.ports.cluster import Cluster
@@ -21,3 +22,12 @@ class Outside:
     sink: EventSink
     lengths: Lengths | None = None
     """Told to policies in each snapshot."""
+
+    def acting_cluster(self) -> Cluster:
+        """The cluster, to ask something of it. Raises LeaseLapsedError unless this is the leader.
+
+        The store guards itself by the epoch of each write; the cluster can not.
+        """
+        if not self.leadership.is_leader():
+            raise LeaseLapsedError
+        return self.cluster

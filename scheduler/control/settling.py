@@ -109,8 +109,7 @@ class Settling:
             if live is None:
                 return
             gang = self._with_last_step(self._gang(live), moment)
-            if not self._ask(gang, moment):
-                return
+            self._ask(gang, moment)
             move = next_move(gang, moment)
             if move is None or not self._write(gang, move, epoch):
                 return
@@ -178,25 +177,22 @@ class Settling:
             return False
         return self._watch.absent_are_down(key, since_look=asked.at_look)
 
-    def _ask(self, gang: Gang, moment: Moment) -> bool:
-        """Ask the cluster for what the phase wants, once a term; whether it has been asked."""
+    def _ask(self, gang: Gang, moment: Moment) -> None:
+        """Ask the cluster for what the phase wants, once a term."""
         wish = _wish_of(gang)
         if wish is None:
-            return True
+            return
         kill_at = gang.attempt.kill_at if wish is Wish.STOP else None
         asked = self._asked.get(gang.key)
         if asked is not None and asked.wish is wish and asked.kill_at == kill_at:
             self._look_for_the_absent(gang)
-            return True
-        # Its answer, or the leadership, may be there at the next look although nothing has changed.
+            return
+        # Its answer may be there at the next look although nothing else has changed.
         self._again.add(gang.job.id)
         self._must_look_again = True
-        if not self._outside.leadership.is_leader():
-            return False
         self._request(wish, gang, moment)
         self._asked[gang.key] = _Asked(wish=wish, kill_at=kill_at, at_look=self._watch.looks)
         self._look_for_the_absent(gang)
-        return True
 
     def _look_for_the_absent(self, gang: Gang) -> None:
         """Of a stopped gang that was never seen, only a whole list says that it is not there."""
@@ -204,7 +200,7 @@ class Settling:
             self._watch.look_whole()
 
     def _request(self, wish: Wish, gang: Gang, moment: Moment) -> None:
-        cluster = self._outside.cluster
+        cluster = self._outside.acting_cluster()
         match wish:
             case Wish.PREPARE:
                 reach(KillPoint.LAUNCH_BEFORE_PREPARE)
@@ -254,11 +250,11 @@ class Settling:
             # Written off with its node, and not seen to end: the strays are looked after later.
             self._strays.note({gang.key})
             return
-        if self._outside.leadership.is_leader():
-            reach(KillPoint.RUN_BEFORE_FORGET)
-            self._outside.cluster.forget(gang.key)
-            reach(KillPoint.RUN_AFTER_FORGET)
-            self._watch.forget_attempt(gang.key)
+        cluster = self._outside.acting_cluster()
+        reach(KillPoint.RUN_BEFORE_FORGET)
+        cluster.forget(gang.key)
+        reach(KillPoint.RUN_AFTER_FORGET)
+        self._watch.forget_attempt(gang.key)
 
     def _tell(self, before: Gang, move: Move) -> None:
         job, attempt = move.gang.job, move.gang.attempt

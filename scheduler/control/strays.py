@@ -58,7 +58,7 @@ class Strays:
                 del self._seen[key]
                 continue
             stray = self._seen[key] or _Stray(first_seen=now, look_at=now)
-            if stray.look_at <= now and self._outside.leadership.is_leader():
+            if stray.look_at <= now:
                 self._look_at(key, stray, now)
                 stray = _Stray(first_seen=stray.first_seen, look_at=after(now, LOOK_AGAIN))
             self._seen[key] = stray
@@ -76,13 +76,13 @@ class Strays:
         is_down = states <= TERMINAL_STATES
         phase = self._phase_in_store(key)
         if is_down and (phase is AttemptPhase.ENDED or phase is None):
-            self._outside.cluster.forget(key)
+            self._outside.acting_cluster().forget(key)
             self._watch.forget_attempt(key)
         elif phase is AttemptPhase.ENDED:
-            self._outside.cluster.stop(key, kill_at=now)
+            self._outside.acting_cluster().stop(key, kill_at=now)
         elif phase is None and states <= TERMINAL_STATES | {WorkerState.MADE}:
             if after(stray.first_seen, UNKNOWN_FOR) <= now:
-                self._outside.cluster.stop(key, kill_at=now)
+                self._outside.acting_cluster().stop(key, kill_at=now)
         elif phase is None:
             self._outside.sink.emit("unknown_workers", {"attempt": str(key)})
 

@@ -9,6 +9,7 @@
   + NotSupportedYetError       the feature is known and has not landed
   + HistoryGoneError           changes since that version are no longer kept: read anew
   + StaleEpochError            a write by a leader that has been deposed
+  + LeaseLapsedError           the leader has not renewed its lease in time, and must not act
   + IdempotencyMismatchError   an idempotency key came back with another body
   + AlreadyServingError        another server holds the data folder or the leadership
   + StoreUnavailableError      the database does not answer or refuses writes; try again
@@ -131,6 +132,15 @@ class StaleEpochError(SchedulerError):
         super().__init__(f"epoch {mine} is over; the store is at {current}")
         self.mine = mine
         self.current = current
+
+
+class LeaseLapsedError(SchedulerError):
+    """The leader's last renewal is too old to act on outside the store."""
+
+    code = "LeaseLapsed"
+
+    def __init__(self) -> None:
+        super().__init__("the lease was not renewed in time")
 
 
 class IdempotencyMismatchError(SchedulerError):

@@ -55,6 +55,14 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawal:
+    """A promise is void, since a node of it takes no workers: what it kept is anybody's."""
+
+    job_id: JobId
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The answer to one Snapshot. Every pending job is in exactly one of `start` and `blocked`."""
 
@@ -67,6 +75,9 @@ class Plan:
     """Of jobs that are also in `blocked`."""
     observations: tuple[WaitObservation, ...] = ()
     """What the waits of jobs that start teach the tuner."""
+    withdraw: tuple[Withdrawal, ...] = ()
+    """From jobs that neither start nor are promised another place. Written before all else: what
+    starts may stand where they were to stand."""
     blocked: Mapping[JobId, Blocked] = field(default_factory=dict)
     """In the policy's order."""
     next_wakeup: Instant | None = None

@@ -1,10 +1,11 @@
 """decide(): one decision, from a Snapshot to a Plan, in numbered steps."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from scheduler.domain.instants import Instant
 from scheduler.domain.placement import LevelMissing, NeverFits, Placement, PoolMissing, PromisedGpus
-from scheduler.domain.plan import Plan, Start
+from scheduler.domain.plan import Plan, Start, Withdrawal
 from scheduler.domain.snapshot import Snapshot
 from scheduler.domain.topology import Node
 from scheduler.engine.decision import Decision, answers_of
@@ -60,6 +61,7 @@ def decide_on(standing: Standing, snapshot: Snapshot, policy_maker: PolicyMaker)
         start=tuple(scratch.start),
         stop=tuple(scratch.stop),
         promise=tuple(scratch.promise),
+        withdraw=tuple(_withdrawals(scratch)),
         next_wakeup=_next_wakeup(policy, standing),
     )
     return Decision(plan=plan, blocked=scratch.blocked, alike=scratch.alike, stuck=scratch.stuck)
@@ -75,6 +77,7 @@ def _keep_promises(scratch: Scratch) -> None:
         if not all(_takes_workers(standing.nodes.get(name)) for name in names):
             # A node is lost: the job has to look elsewhere, and what is left is anybody's.
             standing.free.release(placement, waiting.request)
+            scratch.void.append(waiting.job)
             scratch.has_changed = True
             continue
         scratch.settled.add(waiting.job.id)
@@ -85,6 +88,15 @@ def _keep_promises(scratch: Scratch) -> None:
             scratch.blocked[waiting.job.id] = PromisedGpus(
                 level=placement.tier_name, nodes=len(names), gpus=waiting.request.gpus
             )
+
+
+def _withdrawals(scratch: Scratch) -> Iterator[Withdrawal]:
+    """Void promises that no start and no other promise takes the place of."""
+    replaced = {start.job_id for start in scratch.start}
+    replaced |= {promise.job_id for promise in scratch.promise}
+    for job in scratch.void:
+        if job.id not in replaced:
+            yield Withdrawal(job_id=job.id, revision=job.revision)
 
 
 def _takes_workers(node: Node | None) -> bool:

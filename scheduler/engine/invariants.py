@@ -49,12 +49,13 @@ def _nothing_overdrawn(standing: Standing, plan: Plan) -> list[str]:
     free = standing.free
     touched = {a.node for start in plan.start for a in start.placement.assignments}
     with free.trial():
+        settled = {start.job_id for start in plan.start}
+        settled |= {promise.job_id for promise in plan.promise}
+        settled |= {void.job_id for void in plan.withdraw}
+        for job_id in sorted(settled & standing.promises.keys()):
+            free.release(standing.promises[job_id], standing.line[job_id].request)
         for start in plan.start:
-            request = standing.line[start.job_id].request
-            promised = standing.promises.get(start.job_id)
-            if promised is not None:
-                free.release(promised, request)
-            free.take(start.placement, request)
+            free.take(start.placement, standing.line[start.job_id].request)
         return [
             f"{name}: {-left} {what} more given away than it has"
             for name in sorted(touched)
@@ -77,6 +78,7 @@ def _broken_promises(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     if plan.made_on != snapshot.version:
         yield f"made on {plan.made_on}, not {snapshot.version}"
     yield from _stops_are_right(snapshot, plan)
+    yield from _promises_are_right(snapshot, plan)
     if not plan.start:
         return
     pending = {job.id: job for job in snapshot.pending}
@@ -92,8 +94,6 @@ def _broken_promises(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
 
 def _stops_are_right(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     holding = {gang.job.id: gang.job for gang in snapshot.holding}
-    pending = {job.id: job for job in snapshot.pending}
-    started = {start.job_id for start in plan.start}
     promised = {promise.job_id for promise in plan.promise}
     counts = Counter(stop.job_id for stop in plan.stop)
     yield from (f"{job_id} is stopped {n} times" for job_id, n in sorted(counts.items()) if n > 1)
@@ -105,12 +105,24 @@ def _stops_are_right(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
             yield f"{stop.job_id} is stopped at revision {stop.revision}, not {victim.revision}"
         if stop.beneficiary is not None and stop.beneficiary not in promised:
             yield f"{stop.job_id} is stopped for {stop.beneficiary}, to which nothing is promised"
+
+
+def _promises_are_right(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
+    pending = {job.id: job for job in snapshot.pending}
+    started = {start.job_id for start in plan.start}
+    promised = {promise.job_id for promise in plan.promise}
     for promise in plan.promise:
         job = pending.get(promise.job_id)
         if job is None or promise.job_id in started:
             yield f"{promise.job_id} is promised GPUs and does not wait"
         elif promise.revision != job.revision:
             yield f"{job.id} is promised GPUs at revision {promise.revision}, not {job.revision}"
+    for void in plan.withdraw:
+        job = pending.get(void.job_id)
+        if job is None or job.promised is None or void.job_id in started | promised:
+            yield f"{void.job_id} has no promise to withdraw"
+        elif void.revision != job.revision:
+            yield f"{job.id} loses its promise at revision {void.revision}, not {job.revision}"
 
 
 def _every_pending_job_answered_once(snapshot: Snapshot, plan: Plan) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from scheduler.domain.ids import JobId, QueueName
+from scheduler.domain.job import Job
 from scheduler.domain.placement import Blocked, Placement
 from scheduler.domain.plan import Promise, Start, Stop
 from scheduler.domain.snapshot import Snapshot
@@ -23,6 +24,8 @@ class Scratch:
     start: list[Start] = field(default_factory=list)
     stop: list[Stop] = field(default_factory=list)
     promise: list[Promise] = field(default_factory=list)
+    void: list[Job] = field(default_factory=list)
+    """Jobs whose promise can not be kept."""
     blocked: dict[JobId, Blocked] = field(default_factory=dict)
     alike: dict[Kind, Blocked] = field(default_factory=dict)
     stuck: dict[QueueName, JobId] = field(default_factory=dict)

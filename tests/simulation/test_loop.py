@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.proof import times
 from tests.simulation.troubled_world import FAULTS, TroubledWorld
 
 REGRESSIONS = Path(__file__).with_name("regressions.txt")
-SEEDS = 25
+SEEDS = times(ci=25, proof=1_000)
 
 
 def regressions() -> list[int]:
@@ -17,6 +18,7 @@ def regressions() -> list[int]:
     return [int(line.split()[0]) for line in lines if line and not line.startswith("#")]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("seed", [*range(SEEDS), *regressions()])
 def test_promises_hold_under_trouble_and_every_job_ends_after_it(seed: int) -> None:
     run = TroubledWorld(seed)

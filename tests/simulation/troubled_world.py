@@ -17,7 +17,7 @@ from scheduler.domain.errors import (
     InvalidTransitionError,
     StoreUnavailableError,
 )
-from scheduler.domain.ids import JobId, Rank, Sequence
+from scheduler.domain.ids import Epoch, JobId, Rank, Sequence
 from scheduler.domain.instants import Instant, after, seconds
 from scheduler.domain.job import (
     CheckpointRequest,
@@ -31,6 +31,7 @@ from scheduler.domain.placement import NeverFits
 from scheduler.domain.topology import Node
 from scheduler.ports.cluster import GangOrder, WorkerState
 from scheduler.ports.job_store import EventQuery
+from scheduler.ports.leadership import Leadership
 from scheduler.ports.unit import Unit
 from tests.builders import a_cluster, a_job, a_role
 from tests.worlds import World
@@ -76,6 +77,36 @@ class FlakyStore(MemoryStore):
         return sequence
 
 
+class FlickeringLeadership:
+    """Leads as another one does, but now and then its lease seems to run out inside a tick."""
+
+    def __init__(self, inner: Leadership, store: FlakyStore) -> None:
+        self._inner = inner
+        self._store = store
+
+    def lead(self) -> Epoch | None:
+        """Take or renew."""
+        return self._inner.lead()
+
+    def is_leader(self) -> bool:
+        """Whether it may act; seldom it may not, though it leads."""
+        rng = self._store.rng
+        return (rng is None or rng.random() > 0.03) and self._inner.is_leader()
+
+    def resign(self) -> None:
+        """Give the lease back."""
+        self._inner.resign()
+
+
+class FlickeringWorld(World):
+    """A world whose servers are never sure of their lease."""
+
+    def new_leadership(self, holder: str) -> Leadership:
+        """A leadership that flickers while the store does."""
+        assert isinstance(self.store, FlakyStore)
+        return FlickeringLeadership(super().new_leadership(holder), self.store)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life:
     """What the seed says the workers of one job do, by attempt."""
@@ -96,7 +127,7 @@ class TroubledWorld:
             f"r{rack}: {' '.join(['8'] * self.rng.randint(2, 4))}"
             for rack in range(self.rng.randint(1, 3))
         )
-        self.world = World(
+        self.world = FlickeringWorld(
             a_cluster(picture),
             store=self.store,
             script=self._script,

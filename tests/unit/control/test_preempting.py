@@ -1,5 +1,7 @@
 """Gangs are stopped for a job that ranks before them; it gets their GPUs, and nobody else does."""
 
+from dataclasses import replace
+
 import pytest
 
 from scheduler.adapters.memory.workers import WorkerScript
@@ -95,6 +97,52 @@ def test_a_promise_on_a_lost_node_is_void() -> None:
     assert world.phase("small") is JobPhase.RUNNING
     assert world.attempts("small")[-1].placement != promised
     assert world.phase(stopped) is not JobPhase.RUNNING
+
+
+def a_void_promise() -> World:
+    """`wide` was promised both nodes, one is cordoned, and `late` fits on the other."""
+    world = a_world(a_job("large", gpus=8), cluster="r1: 8 8", script=SLOW_TO_LEAVE)
+    world.submit(a_job("wide", workers=2, gpus=6, priority=1))
+    world.ticks()
+    promised = world.job("wide").promised
+    assert promised is not None
+    assert len(promised.assignments) == 2
+    left = world.attempts("large")[0].placement.assignments[0].node
+    (node,) = [node for node in world.cluster.observe().nodes if node.name == left]
+    world.cluster.set_node(replace(node, is_cordoned=True))
+    world.submit(a_job("late", gpus=8))
+    return world
+
+
+def test_what_a_void_promise_kept_is_anybodys() -> None:
+    world = a_void_promise()
+    world.ticks()
+    assert world.phase("late") is JobPhase.RUNNING
+    assert world.phase("wide") is JobPhase.PENDING
+    assert world.job("wide").promised is None
+
+
+def test_nothing_starts_where_a_promise_could_not_be_withdrawn() -> None:
+    world = a_void_promise()
+    write = world.store.write
+    raced = False
+
+    def racing(unit: Unit) -> object:
+        nonlocal raced
+        saves = [change.job for change in unit.changes if isinstance(change, SaveJob)]
+        if not raced and any(job.name == "wide" and not job.promised for job in saves):
+            # Somebody else writes the job first.
+            raced = True
+            wide = world.job("wide")
+            write(Unit(changes=(SaveJob(job=wide, expected_revision=wide.revision),)))
+        return write(unit)
+
+    world.store.write = racing  # type: ignore[assignment, method-assign]  # a race on purpose
+    world.tick()
+    assert raced
+    assert world.phase("late") is JobPhase.PENDING
+    world.ticks()
+    assert world.phase("late") is JobPhase.RUNNING
 
 
 def test_stops_and_promises_are_written_together_or_not_at_all() -> None:

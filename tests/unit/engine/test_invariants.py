@@ -9,7 +9,7 @@ from scheduler.domain.errors import BrokenPlanError
 from scheduler.domain.ids import GpuModel, JobId, LevelName, NodeName, PoolName, RoleName, Sequence
 from scheduler.domain.job import Job, StopCause, TopologyRequest
 from scheduler.domain.placement import Assignment, BehindHead
-from scheduler.domain.plan import Plan, Start
+from scheduler.domain.plan import Plan, Start, Withdrawal
 from scheduler.domain.resources import Resources
 from scheduler.domain.snapshot import Snapshot
 from scheduler.engine.cycle import decide
@@ -104,6 +104,11 @@ def test_a_decision_keeps_its_promises() -> None:
             ),
             "although it is to stop",
             id="to stop",
+        ),
+        pytest.param(
+            lambda s, p: (s, replace(p, withdraw=(Withdrawal(job_id=JobId("id-c"), revision=0),))),
+            "id-c has no promise to withdraw",
+            id="nothing to withdraw",
         ),
         pytest.param(
             lambda s, p: (s, moved(p, "a", "r1-n0")), "id-a is not whole", id="half a gang"
