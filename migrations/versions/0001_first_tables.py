@@ -18,6 +18,7 @@ def upgrade() -> None:
     _create_beside_jobs()
     _create_attempts()
     _create_beside_attempts()
+    _create_lessons()
     _create_history()
     _create_accounts()
     _create_instance()
@@ -40,6 +41,8 @@ _TABLES = (
     "tokens",
     "audit",
     "events",
+    "ends",
+    "waits",
     "progress",
     "reservations",
     "placements",
@@ -296,6 +299,34 @@ def _create_beside_attempts() -> None:
         sa.PrimaryKeyConstraint("job_id", "sequence", name="pk_progress"),
     )
     op.create_index("ix_progress_job_id_attempt", "progress", ["job_id", "attempt"])
+
+
+def _create_lessons() -> None:
+    """What past jobs teach."""
+    op.create_table(
+        "waits",
+        sa.Column("demand", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("level", _text(), nullable=False),
+        sa.Column("at", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("job_id", _text(), nullable=False),
+        sa.Column("wait", sa.BigInteger(), nullable=False),
+        sa.Column("is_censored", sa.Boolean(), nullable=False),
+        sa.Column("sequence", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("demand", "level", "at", "job_id", name="pk_waits"),
+    )
+    op.create_index("ix_waits_sequence", "waits", ["sequence"])
+    op.create_table(
+        "ends",
+        sa.Column("queue", _text(), nullable=False),
+        sa.Column("at", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("job_id", _text(), nullable=False),
+        sa.Column("gpus", sa.Integer(), nullable=False),
+        sa.Column("ran_for", sa.BigInteger(), nullable=False),
+        sa.Column("is_complete", sa.Boolean(), nullable=False),
+        sa.Column("sequence", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("queue", "at", "job_id", name="pk_ends"),
+    )
+    op.create_index("ix_ends_sequence", "ends", ["sequence"])
 
 
 def _create_history() -> None:

@@ -1,9 +1,19 @@
-"""What waiting jobs teach: how long it took until an acceptable offer at a tier came, if it did."""
+"""What past jobs teach: how long acceptable offers took to come, and how long jobs ran in all."""
 
 from dataclasses import dataclass
 
-from scheduler.domain.ids import JobId, LevelName
-from scheduler.domain.instants import Duration, Instant
+from scheduler.domain.ids import JobId, LevelName, QueueName
+from scheduler.domain.instants import DAY, Duration, Instant
+
+WAITS_KEPT = 100
+"""Observations of one demand bucket and level that are kept, the newest ones."""
+
+WAITS_KEPT_FOR = Duration(7 * DAY)
+
+ENDS_KEPT = 2_000
+"""Ends of one queue's jobs that are kept, the newest ones."""
+
+ENDS_KEPT_FOR = Duration(28 * DAY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +37,22 @@ class WaitObservation:
 
     def __post_init__(self) -> None:
         assert self.wait >= 0, self.job_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEnd:
+    """The service a job had when it ended; outlives the job, so that deleting one teaches wrong
+    orders to nobody."""
+
+    job_id: JobId
+    queue: QueueName
+    gpus: int
+    """GPUs of the gang."""
+    ran_for: Duration
+    """Run time of all its attempts."""
+    is_complete: bool
+    """It succeeded: that was all the service it needed. Cancelled and failed ones are censored."""
+    at: Instant
 
 
 def demand_bucket(gpus: int) -> int:

@@ -15,6 +15,7 @@ from scheduler.domain.queue import Project, Queue
 from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.domain.step_times import LearnedStepTimes
 from scheduler.domain.topology import Level, Node
+from scheduler.domain.waits import JobEnd, WaitObservation
 from scheduler.ports.unit import Answer, RecordCycle, Unit
 
 REMAINING_MAX = 10_000
@@ -188,6 +189,14 @@ class JobStore(Protocol):
 
     def answer(self, job_id: JobId) -> Answer | None:
         """Why the job waits, as last said; None if no cycle has looked at it."""
+        ...
+
+    def past_waits(self, after: Sequence | None = None) -> tuple[WaitObservation, ...]:
+        """What is kept of past waits, or what was written since `after`; by sequence, then key."""
+        ...
+
+    def ended_jobs(self, after: Sequence | None = None) -> tuple[JobEnd, ...]:
+        """What is kept of ended jobs, or what was written since `after`; by sequence, then job."""
         ...
 
     def last_cycle(self) -> RecordCycle | None:

@@ -14,6 +14,7 @@ from scheduler.domain.queue import Project, Queue
 from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.domain.step_times import LearnedStepTimes
 from scheduler.domain.topology import Level, Node
+from scheduler.domain.waits import JobEnd, WaitObservation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +165,27 @@ class DeleteProfile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordWaits:
+    """What waiting jobs have taught the tuner; written with the claim or the end of the wait.
+
+    Of each demand bucket and level the newest WAITS_KEPT stay, none WAITS_KEPT_FOR older than what
+    is written here. One of the same job, level and instant is replaced.
+    """
+
+    waits: tuple[WaitObservation, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordEnd:
+    """The service of a job that has ended; written with its end.
+
+    Of each queue the newest ENDS_KEPT stay, none ENDS_KEPT_FOR older than this one.
+    """
+
+    end: JobEnd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SaveProject:
     """A project, new or changed."""
 
@@ -272,6 +294,8 @@ Change = (
     | SaveStepTimes
     | SaveProfile
     | DeleteProfile
+    | RecordWaits
+    | RecordEnd
     | SaveProject
     | SaveQueue
     | SaveKnobs
@@ -301,6 +325,8 @@ _BOOKKEEPING = (
     SaveStepTimes,
     SaveProfile,
     DeleteProfile,
+    RecordWaits,
+    RecordEnd,
     SaveToken,
     RememberReply,
     RecordAudit,

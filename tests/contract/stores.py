@@ -10,13 +10,22 @@ from scheduler.adapters.memory.job_store import MemoryStore
 from scheduler.adapters.sql.job_store import open_store
 from scheduler.domain.communication import ComputeTiming, Family, ModelProfile, Precision
 from scheduler.domain.event import Event, EventKind
-from scheduler.domain.ids import AttemptNumber, GpuModel, JobId, LevelName, ProjectName, Sequence
-from scheduler.domain.instants import Instant
+from scheduler.domain.ids import (
+    AttemptNumber,
+    GpuModel,
+    JobId,
+    LevelName,
+    ProjectName,
+    QueueName,
+    Sequence,
+)
+from scheduler.domain.instants import DAY, Instant, seconds
 from scheduler.domain.job import Attempt, Job, JobPhase
 from scheduler.domain.placement import BackingOff
 from scheduler.domain.progress import Progress
 from scheduler.domain.reservation import AttemptKey
 from scheduler.domain.step_times import LearnedStepTimes, LearnedTier
+from scheduler.domain.waits import JobEnd, WaitObservation
 from scheduler.ports.account_store import AccountStore
 from scheduler.ports.job_store import JobStore
 from scheduler.ports.leasing import LeaseStore
@@ -34,6 +43,9 @@ from scheduler.ports.unit import (
 )
 from tests.builders import a_cluster, a_job, a_placement, an_attempt, reservations_of
 from tests.databases import Databases
+
+LATE = Instant(100 * DAY)
+"""Late enough for something to be long past."""
 
 CLUSTER = a_cluster("r1: 8 8\nr2: 8 8")
 
@@ -107,6 +119,32 @@ def an_event(
         project=None if project is None else ProjectName(project),
         attempt=attempt,
         node=None if node is None else CLUSTER.nodes[0].name,
+    )
+
+
+def a_wait(
+    job: str = "a", *, at: int = LATE, demand: int = 8, level: str = "rack", censored: bool = False
+) -> WaitObservation:
+    """A wait of a minute."""
+    return WaitObservation(
+        job_id=JobId(job),
+        demand=demand,
+        level=LevelName(level),
+        wait=seconds(60),
+        is_censored=censored,
+        at=Instant(at),
+    )
+
+
+def an_end(job: str = "a", *, at: int = LATE, queue: str = "default") -> JobEnd:
+    """A job of eight GPUs that ran for a minute."""
+    return JobEnd(
+        job_id=JobId(job),
+        queue=QueueName(queue),
+        gpus=8,
+        ran_for=seconds(60),
+        is_complete=True,
+        at=Instant(at),
     )
 
 

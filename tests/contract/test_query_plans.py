@@ -22,7 +22,9 @@ from scheduler.ports.unit import (
     Expire,
     FreeReservations,
     RecordAudit,
+    RecordEnd,
     RecordProgress,
+    RecordWaits,
     SaveAnswers,
     SaveJob,
     SaveProfile,
@@ -41,8 +43,10 @@ from tests.contract.stores import (
     a_profile,
     a_reply,
     a_token,
+    a_wait,
     an_answer,
     an_audit_row,
+    an_end,
     an_event,
     insert,
     learned,
@@ -84,6 +88,7 @@ READS: dict[str, Callable[[SqlStore], object]] = {
     "changes of jobs": lambda s: s.job_changes(ChangeCursor(Sequence(1)), limit=5),
     "a token": lambda s: s.token_by_secret("x"),
     "a reply": lambda s: s.reply(principal="a", route="r", key="k"),
+    "what was learned since": lambda s: (s.past_waits(Sequence(3)), s.ended_jobs(Sequence(3))),
     "audit": lambda s: s.audit(limit=5),
     "the rest": lambda s: (s.last_cycle(), s.knobs(), s.sequence(), s.horizon(), s.lease()),
 }
@@ -102,6 +107,7 @@ WRITES: dict[str, tuple[Change, ...]] = {
     "a deleted job": (DeleteJob(job_id=DONE.id, expected_revision=0, at=OLD),),
     "a token": (SaveToken(token=a_token()),),
     "a reply and audit": (a_reply(), RecordAudit(row=an_audit_row())),
+    "lessons": (RecordWaits(waits=(a_wait(),)), RecordEnd(end=an_end())),
     "growing old": (Expire(events_before=OLD, replies_before=OLD, audit_before=OLD),),
 }
 

@@ -22,8 +22,16 @@ from hypothesis.stateful import (
 from scheduler.adapters.memory.job_store import MemoryStore
 from scheduler.domain.errors import HistoryGoneError, SchedulerError
 from scheduler.domain.event import Event
-from scheduler.domain.ids import AttemptNumber, Epoch, ProjectName, QueueName, Rank, Sequence
-from scheduler.domain.instants import Instant
+from scheduler.domain.ids import (
+    AttemptNumber,
+    Epoch,
+    LevelName,
+    ProjectName,
+    QueueName,
+    Rank,
+    Sequence,
+)
+from scheduler.domain.instants import DAY, Duration, Instant
 from scheduler.domain.job import AttemptPhase, JobPhase, Outcome, StopCause, WorkerEnd
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.placement import BehindHead, TooFewGpus
@@ -31,6 +39,7 @@ from scheduler.domain.progress import Progress
 from scheduler.domain.queue import Project, Queue
 from scheduler.domain.reservation import AttemptKey
 from scheduler.domain.topology import NODE_LEVEL
+from scheduler.domain.waits import JobEnd, WaitObservation
 from scheduler.ports.job_store import ChangeCursor, EventQuery, JobQuery
 from scheduler.ports.unit import (
     Answer,
@@ -42,7 +51,9 @@ from scheduler.ports.unit import (
     InsertJob,
     RecordAudit,
     RecordCycle,
+    RecordEnd,
     RecordProgress,
+    RecordWaits,
     RememberReply,
     Reserve,
     SaveAnswers,
@@ -76,6 +87,7 @@ NAMES = ("a", "b", "c", "d")
 JOBS = {name: a_job(name, workers=3, labels={"l": name}) for name in NAMES}
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=4)
 INSTANTS = st.integers(0, 20).map(Instant)
+LONG_AGO = st.integers(0, 5).map(lambda weeks: Instant(weeks * 7 * DAY))
 PROJECTS = st.sampled_from(["default", "p", "none"]).map(ProjectName)
 QUEUES = st.sampled_from(["default", "q"]).map(QueueName)
 
@@ -161,6 +173,27 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
         st.builds(Answer, job_id=job_ids, blocked=reasons, at=INSTANTS, position=st.integers(1, 9)),
         max_size=3,
     ).map(lambda answers: SaveAnswers(answers=tuple(answers))),
+    st.lists(
+        st.builds(
+            WaitObservation,
+            job_id=job_ids,
+            demand=st.sampled_from([1, 8]),
+            level=st.sampled_from(["rack", "block"]).map(LevelName),
+            wait=st.integers(0, 9).map(Duration),
+            is_censored=st.booleans(),
+            at=LONG_AGO,
+        ),
+        max_size=3,
+    ).map(lambda waits: RecordWaits(waits=tuple(waits))),
+    st.builds(
+        JobEnd,
+        job_id=job_ids,
+        queue=QUEUES,
+        gpus=st.integers(0, 8),
+        ran_for=st.integers(0, 9).map(Duration),
+        is_complete=st.booleans(),
+        at=LONG_AGO,
+    ).map(lambda end: RecordEnd(end=end)),
     st.builds(RecordCycle, cycle=st.integers(0, 9), at=INSTANTS),
     st.lists(st.sampled_from(CLUSTER.nodes), unique_by=lambda node: node.name).map(
         lambda nodes: SaveNodes(
@@ -334,6 +367,8 @@ QUESTIONS: tuple[Callable[[Store, Sequence], object], ...] = (
     lambda store, _: store.step_times([job.id for job in JOBS.values()]),
     lambda store, _: [store.profiles(ProjectName(name)) for name in ("default", "p")],
     lambda store, _: store.reservations(),
+    lambda store, remembered: (store.past_waits(), store.past_waits(remembered)),
+    lambda store, remembered: (store.ended_jobs(), store.ended_jobs(remembered)),
     lambda store, _: store.events(EventQuery()),
     lambda store, remembered: store.events(EventQuery(after=remembered, limit=2)),
     lambda store, _: store.events(EventQuery(projects=(ProjectName("p"),))),

@@ -5,6 +5,7 @@ from heapq import nsmallest
 from typing import assert_never
 
 from scheduler.adapters.memory.knowledge import change_what_is_known
+from scheduler.adapters.memory.lessons import LessonKey
 from scheduler.adapters.memory.tables import ReplyKey, Singles, Tables, Tombstone, UndoLog
 from scheduler.domain.errors import (
     ConflictError,
@@ -26,7 +27,9 @@ from scheduler.ports.unit import (
     InsertJob,
     RecordAudit,
     RecordCycle,
+    RecordEnd,
     RecordProgress,
+    RecordWaits,
     RememberReply,
     Reserve,
     SaveAnswers,
@@ -52,6 +55,7 @@ class UnitInProgress:
     touched: dict[JobId, None] = field(default_factory=dict)
     """Jobs that readers of changes must look at again."""
     deleted: list[tuple[Job, DeleteJob]] = field(default_factory=list)
+    lessons: list[RecordWaits | RecordEnd] = field(default_factory=list)
 
     def next_sequence(self) -> Sequence:
         """The store's next sequence number."""
@@ -95,8 +99,8 @@ def _carry_out_change(change: Change, work: UnitInProgress) -> None:
             _change_account(change, work)
         case SaveNodes() | SaveProject() | SaveQueue() | SaveKnobs():
             _change_cluster(change, work)
-        case SaveAnswers() | RecordCycle():
-            _change_answers(change, work)
+        case SaveAnswers() | RecordCycle() | RecordWaits() | RecordEnd():
+            _change_notes(change, work)
         case Expire():
             _expire(change, work)
         case _:
@@ -287,7 +291,10 @@ def _change_cluster(
             assert_never(change)
 
 
-def _change_answers(change: SaveAnswers | RecordCycle, work: UnitInProgress) -> None:
+def _change_notes(
+    change: SaveAnswers | RecordCycle | RecordWaits | RecordEnd, work: UnitInProgress
+) -> None:
+    """What the loop notes: why jobs wait, its last cycle, what past jobs teach."""
     tables = work.tables
     match change:
         case SaveAnswers(answers=answers):
@@ -296,6 +303,8 @@ def _change_answers(change: SaveAnswers | RecordCycle, work: UnitInProgress) -> 
                     work.undo.put(tables.answers, answer.job_id, answer)
         case RecordCycle():
             work.set_singles(replace(tables.singles, cycle=change))
+        case RecordWaits() | RecordEnd():
+            work.lessons.append(change)
         case _:
             assert_never(change)
 
@@ -341,8 +350,24 @@ def _record_event(event: Event, work: UnitInProgress) -> None:
     work.tables.events[event.fold_key] = replace(event, sequence=sequence)
 
 
+def _learn(work: UnitInProgress, sequence: Sequence) -> None:
+    tables = work.tables
+    for lesson in work.lessons:
+        match lesson:
+            case RecordWaits(waits=waits):
+                tables.waits.add(
+                    ((LessonKey((w.demand, w.level), w.at, w.job_id), w) for w in waits), sequence
+                )
+            case RecordEnd(end=end):
+                key = LessonKey((0, end.queue), end.at, end.job_id)
+                tables.ends.add([(key, end)], sequence)
+            case _:
+                assert_never(lesson)
+
+
 def _mark_changed(work: UnitInProgress) -> Sequence:
     tables, sequence = work.tables, work.next_sequence()
+    _learn(work, sequence)
     for job_id in work.touched:
         tables.changed.pop(job_id, None)
         tables.changed[job_id] = sequence

@@ -21,6 +21,7 @@ from scheduler.domain.progress import Progress
 from scheduler.domain.queue import Project, Queue
 from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.domain.topology import Level, Node
+from scheduler.domain.waits import JobEnd, WaitObservation
 from scheduler.ports.job_store import (
     REMAINING_MAX,
     ChangeCursor,
@@ -194,6 +195,18 @@ class MemoryStore:
         """Why the job waits, as last said."""
         with self._lock:
             return self._tables.answers.get(job_id)
+
+    # What past jobs teach.
+
+    def past_waits(self, after: Sequence | None = None) -> tuple[WaitObservation, ...]:
+        """Past waits, by sequence."""
+        with self._lock:
+            return self._tables.waits.since(after)
+
+    def ended_jobs(self, after: Sequence | None = None) -> tuple[JobEnd, ...]:
+        """Ended jobs, by sequence."""
+        with self._lock:
+            return self._tables.ends.since(after)
 
     # The cluster and the store itself.
 

@@ -15,6 +15,7 @@ from scheduler.adapters.sql.cluster_mapping import (
 from scheduler.adapters.sql.expiring import expire
 from scheduler.adapters.sql.job_changes import change_attempt, change_job
 from scheduler.adapters.sql.knowledge import change_what_is_known
+from scheduler.adapters.sql.lessons import record
 from scheduler.adapters.sql.mapping import answer_row, event_row
 from scheduler.adapters.sql.tables import (
     THE_ONLY,
@@ -48,7 +49,9 @@ from scheduler.ports.unit import (
     InsertJob,
     RecordAudit,
     RecordCycle,
+    RecordEnd,
     RecordProgress,
+    RecordWaits,
     RememberReply,
     Reserve,
     SaveAnswers,
@@ -118,8 +121,8 @@ def _carry_out_change(change: Change, work: UnitWork) -> None:
             _change_account(change, work)
         case SaveNodes() | SaveProject() | SaveQueue() | SaveKnobs():
             _change_cluster(change, work)
-        case SaveAnswers() | RecordCycle():
-            _change_answers(change, work.connection)
+        case SaveAnswers() | RecordCycle() | RecordWaits() | RecordEnd():
+            _change_notes(change, work)
         case Expire():
             expire(change, work.connection)
         case _:
@@ -194,12 +197,17 @@ def _save_nodes(change: SaveNodes, connection: Connection) -> None:
     put(connection, nodes, [row | {"changed_at": change.at} for row in new])
 
 
-def _change_answers(change: SaveAnswers | RecordCycle, connection: Connection) -> None:
+def _change_notes(
+    change: SaveAnswers | RecordCycle | RecordWaits | RecordEnd, work: UnitWork
+) -> None:
+    """What the loop notes: why jobs wait, its last cycle, what past jobs teach."""
     match change:
         case SaveAnswers(answers=answered):
-            _save_answers(answered, connection)
+            _save_answers(answered, work.connection)
         case RecordCycle(cycle=cycle, at=at):
-            put(connection, cycles, [{"name": THE_ONLY, "cycle": cycle, "at": at}])
+            put(work.connection, cycles, [{"name": THE_ONLY, "cycle": cycle, "at": at}])
+        case RecordWaits() | RecordEnd():
+            record(change, work)
         case _:
             assert_never(change)
 

@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 
 from sqlalchemy import Connection, exc
 
-from scheduler.adapters.sql import knowledge, list_queries, server_rows, single_queries
+from scheduler.adapters.sql import knowledge, lessons, list_queries, server_rows, single_queries
 from scheduler.adapters.sql.changes import carry_out
 from scheduler.adapters.sql.connecting import (
     Engines,
@@ -38,6 +38,7 @@ from scheduler.domain.progress import Progress
 from scheduler.domain.queue import Project, Queue
 from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.domain.topology import Level, Node
+from scheduler.domain.waits import JobEnd, WaitObservation
 from scheduler.ports.job_store import (
     ChangeCursor,
     EventQuery,
@@ -205,6 +206,16 @@ class SqlStore:
         """Why the job waits, as last said."""
         return self._read(lambda c: single_queries.answer_of(c, job_id))
 
+    # What past jobs teach.
+
+    def past_waits(self, after: ids.Sequence | None = None) -> tuple[WaitObservation, ...]:
+        """Past waits, by sequence."""
+        return self._read(lambda c: lessons.waits_since(c, after, self._stuck))
+
+    def ended_jobs(self, after: ids.Sequence | None = None) -> tuple[JobEnd, ...]:
+        """Ended jobs, by sequence."""
+        return self._read(lambda c: lessons.ends_since(c, after, self._stuck))
+
     # The cluster and the store itself.
 
     def last_cycle(self) -> RecordCycle | None:
@@ -259,6 +270,8 @@ class SqlStore:
                 EventQuery(after=ids.Sequence(int(row.key) - 1), limit=1)
             ),
             "answers": lambda: self.answer(JobId(row.key)),
+            "waits": self.past_waits,
+            "ends": self.ended_jobs,
             "levels": self.topology,
             "nodes": self.topology,
             "projects": self.projects,

@@ -2,7 +2,7 @@
 
 projects ◁─ jobs ─▷ queues        jobs ◁─ attempts ◁─ placements | reservations | progress
 projects ◁─ profiles              jobs ◁─ job_labels | answers | step_times
-Without foreign keys, for they outlive what they tell of: events, audit, deleted_jobs.
+Without foreign keys, for they outlive what they tell of: events, audit, deleted_jobs, waits, ends.
 """
 
 from sqlalchemy import (
@@ -254,6 +254,31 @@ profiles = Table(
     Column("name", PlainText, primary_key=True),
     _json("profile"),
 )
+waits = Table(
+    "waits",
+    metadata,
+    Column("demand", BigInteger, primary_key=True, autoincrement=False),
+    Column("level", PlainText, primary_key=True),
+    Column("at", BigInteger, primary_key=True, autoincrement=False),
+    Column("job_id", _TEXT, primary_key=True),
+    Column("wait", BigInteger, nullable=False),
+    Column("is_censored", Boolean, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+)
+Index("ix_waits_sequence", waits.c.sequence)
+
+ends = Table(
+    "ends",
+    metadata,
+    Column("queue", PlainText, primary_key=True),
+    Column("at", BigInteger, primary_key=True, autoincrement=False),
+    Column("job_id", _TEXT, primary_key=True),
+    Column("gpus", Integer, nullable=False),
+    Column("ran_for", BigInteger, nullable=False),
+    Column("is_complete", Boolean, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+)
+Index("ix_ends_sequence", ends.c.sequence)
 
 answers = Table(
     "answers",
