@@ -15,6 +15,7 @@ from scheduler.domain.quantities import QuantityError, parse_duration, render_du
 
 KNOB_TEXTS: Final[Mapping[str, str]] = {
     "policy": "Policy that orders the queues: `fifo` (strict in each queue) or `fifo-backfill`.",
+    "first_fit": "Place gangs on the first nodes with room instead of where they fit tightest.",
     "start_timeout": "Time from reservation to all workers running; after it a gang is unwound.",
     "restart_backoff": "First wait after a failed attempt; it doubles with each failure in a row.",
     "restart_backoff_max": "Longest wait after a failed attempt.",

@@ -15,7 +15,7 @@ app.add_typer(trace_app, name="trace")
 app.command(
     epilog="Examples: `dally-sim run cluster06.csv --nodes 16 --gpus-per-node 8 --policy srtf "
     "--network off --costs off --allocation counter --json`, `dally-sim run philly.csv "
-    "--topology examples/topologies/philly-2490.yaml --policy fifo --network off --out RUN`"
+    "--topology examples/topologies/philly-2490.yaml --policy nowait --congestion 4 --out RUN`"
 )(run)
 
 

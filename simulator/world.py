@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from scheduler.domain.communication import CommunicationProfile
 from scheduler.domain.ids import JobId
 from scheduler.domain.instants import SECOND, Duration, Instant
 from scheduler.domain.job import JobSpec
@@ -21,7 +22,9 @@ class SimulatedJob:
     gpus: int
     spec: JobSpec
     model: str = ""
-    """Its true network profile; empty with the network model off."""
+    """The model its profile is of; empty with the network model off."""
+    profile: CommunicationProfile | None = None
+    """Its true network profile; None with the network model off."""
 
     def __post_init__(self) -> None:
         assert self.work > 0, self.id

@@ -55,6 +55,8 @@ class PolicyKnobs:
     """Numbers of the scheduling policy; each has a description in settings.py."""
 
     policy: str = "fifo"
+    first_fit: bool = False
+    """Gangs go to the first nodes that have room, not to the tightest that hold them."""
     start_timeout: Duration = seconds(600)
     """Time from reservation to all workers running; after it the gang is unwound."""
     restart_backoff: Duration = seconds(10)

@@ -3,6 +3,7 @@
     best fit      the tightest domain that holds the gang; inside it as few sub-domains as can be,
                   the fullest first, and the last one again the tightest that holds the rest
     least free    the smallest holes first, wherever they are
+    first fit     the first in topology order that has room; what is left over does not matter
 
 A companion is the only worker of another role (a launcher, a leader); it goes into the same domain
 and there to where it costs the workers least.
@@ -24,7 +25,13 @@ class Algorithm(StrEnum):
 
     BEST_FIT = "best-fit"
     LEAST_FREE = "least-free"
+    FIRST_FIT = "first-fit"
     BALANCED = "balanced"
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether domains are filled in one order, the last one too."""
+        return self in (Algorithm.LEAST_FREE, Algorithm.FIRST_FIT)
 
 
 class TieBreak(StrEnum):
@@ -51,6 +58,7 @@ class Rules:
 
 
 DEFAULT_RULES = Rules()
+FIRST_FIT = Rules(algorithm=Algorithm.FIRST_FIT)
 
 
 class Share(NamedTuple):
@@ -91,6 +99,8 @@ class Tally:
 
     def order(self, level: int, domain: int, unit: int) -> tuple[int, ...]:
         """Sorts the domains of a level: the smallest is filled first."""
+        if self.rules.algorithm is Algorithm.FIRST_FIT:
+            return (-self.score(level, domain), domain)
         counts = self.counts
         value = self.value(level, domain, unit)
         if self.rules.tie_break is TieBreak.KUEUE:
@@ -125,7 +135,7 @@ class Tally:
         return (
             not self.scores
             and self.companion is None
-            and self.rules.algorithm is not Algorithm.LEAST_FREE
+            and not self.rules.algorithm.is_in_order
             and self.rules.tie_break is TieBreak.UPLINKS
         )
 
@@ -231,7 +241,7 @@ def take(tally: Tally, level: int, domains: Iterable[int], wanted: Wanted) -> li
         shares.append(first)
         units -= first.workers // unit
         rest.remove(first.domain)
-    is_best_fit = tally.rules.algorithm is not Algorithm.LEAST_FREE
+    is_best_fit = not tally.rules.algorithm.is_in_order
     for index, domain in enumerate(rest):
         if units <= 0:
             break
@@ -316,14 +326,14 @@ def _fitting(tally: Tally, level: int, groups: int, *, is_widest: bool) -> int:
     """The domain of `level` that takes the whole gang; -1 if none does."""
     if tally.is_indexed:
         return tally.counts.tightest(level, groups)
-    if not tally.scores and tally.rules.algorithm is not Algorithm.LEAST_FREE:
+    if not tally.scores and not tally.rules.algorithm.is_in_order:
         return _fitting_beside(tally, level, groups)
     size = tally.counts.grouping.size
     fitting = [d for d in tally.counts.known(level) if tally.value_beside(level, d, size) >= groups]
     if not fitting:
         return -1
     first = min(fitting, key=lambda d: tally.order_beside(level, d, size))
-    if tally.rules.algorithm is Algorithm.LEAST_FREE:
+    if tally.rules.algorithm.is_in_order:
         return first
     if tally.scores and not is_widest:
         # A preferred domain that is too small leads to a wider level, not to a worse domain.

@@ -158,7 +158,8 @@ class _Search:
             return None
         if not gang.others:
             return self._seat_alone(gang.main)
-        if gang.companion is not None:
+        is_first_fit = self.rules.algorithm is Algorithm.FIRST_FIT
+        if gang.companion is not None and not is_first_fit:
             return self._seat_pair(gang.main, gang.companion)
         return self._seat_together(gang)
 

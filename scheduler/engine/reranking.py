@@ -194,7 +194,7 @@ def _placement_without(
     with free.trial():
         for each in gone:
             free.let_go(each.gang.reservations)
-        placement = place_gang(waiting.request, free)
+        placement = place_gang(waiting.request, free, scratch.rules)
     if not isinstance(placement, Placement):
         return None
     declined = scratch.policy.accept(waiting.job, Offer(placement=placement))

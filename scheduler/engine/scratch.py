@@ -7,6 +7,7 @@ from scheduler.domain.job import Job
 from scheduler.domain.placement import Blocked, Placement
 from scheduler.domain.plan import Promise, Start, Stop
 from scheduler.domain.snapshot import Snapshot
+from scheduler.engine.choosing import DEFAULT_RULES, FIRST_FIT, Rules
 from scheduler.engine.placing import place_gang
 from scheduler.engine.standing import Standing
 from scheduler.engine.waiting import Kind, Waiting, Walk
@@ -36,6 +37,11 @@ class Scratch:
     parked: dict[int, Blocked] = field(default_factory=dict)
     """Equal requests get one answer as long as what is free only shrinks."""
 
+    @property
+    def rules(self) -> Rules:
+        """How gangs are placed."""
+        return FIRST_FIT if self.snapshot.knobs.first_fit else DEFAULT_RULES
+
     def place(self, waiting: Waiting) -> Placement | Blocked:
         """Where the gang fits now, or why nowhere; whether the policy likes it is not asked."""
         number = waiting.kind.request
@@ -43,7 +49,7 @@ class Scratch:
         if known is None and not self.has_changed:
             known = self.standing.parked.get(number)
         if known is None:
-            answer = place_gang(waiting.request, self.standing.free)
+            answer = place_gang(waiting.request, self.standing.free, self.rules)
             if isinstance(answer, Placement):
                 return answer
             known = answer

@@ -11,21 +11,22 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.instants import DAY, HOUR, SECOND, Duration, seconds
 from scheduler.policies.registry import POLICIES
 from simulator.commands.failing import told_as_errors
 from simulator.commands.trace import FormatName, TraceFile, chosen_format
-from simulator.errors import NotSupportedYetError, OptionError
-from simulator.loading import Allocation, Loaded, loaded
+from simulator.errors import OptionError
+from simulator.fabric import NetworkOptions
+from simulator.faults import FaultOptions
+from simulator.loading import Allocation, Loaded
 from simulator.metrics import Metrics, measured
-from simulator.replay import Scenario, replay
+from simulator.profiles import ProfileView
+from simulator.replay import replay
 from simulator.run_folder import EventFile, write_run
+from simulator.staging import RunOptions, staged
 from simulator.topology_file import Topology, plain_topology, read_topology
 from simulator.traces.formats import Trace, read_trace
 from simulator.world import NO_COSTS, Costs
-
-KNOW_LENGTHS = frozenset({"srtf", "srsf"})
-"""Policies that are told how long jobs run; all others are blind to it."""
 
 
 class Switch(StrEnum):
@@ -35,25 +36,63 @@ class Switch(StrEnum):
     OFF = "off"
 
 
+TopologyFile = Annotated[
+    Path | None, typer.Option(exists=True, dir_okay=False, help="Topology file of the cluster.")
+]
+Nodes = Annotated[int | None, typer.Option(min=1, help="Or: so many equal nodes.")]
+GpusPerNode = Annotated[int | None, typer.Option(min=1, help="GPUs of each node.")]
+Racks = Annotated[int, typer.Option(min=1, help="Racks the nodes are spread over.")]
+NetworkSwitch = Annotated[Switch, typer.Option(help="The network model.")]
+Congestion = Annotated[
+    float, typer.Option(min=0.01, help="Divides the capacity above the rack switches.")
+]
+Jitter = Annotated[
+    float, typer.Option(min=0, help="Deviation of a worker's compute time over its mean.")
+]
+Profile = Annotated[
+    ProfileView, typer.Option("--profiles", help="What the policy is told of network profiles.")
+]
+CostsSwitch = Annotated[
+    Switch, typer.Option(help="Start-up, restore and lost work; off: free and instant.")
+]
+StartUp = Annotated[float, typer.Option("--start-up", min=0, help="Seconds until containers run.")]
+Restore = Annotated[float, typer.Option(min=0, help="Seconds to load a checkpoint.")]
+CheckpointEvery = Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")]
+NodeMtbf = Annotated[
+    float | None,
+    typer.Option("--node-mtbf", min=0.001, help="Days a node works until it fails, on average."),
+]
+Repair = Annotated[float, typer.Option(min=0.001, help="Hours a failed node is away, on average.")]
+SlowNodes = Annotated[float, typer.Option(min=0, max=1, help="Share of nodes that are slow.")]
+SlowFactor = Annotated[float, typer.Option(min=1, help="Step time on a slow node over another.")]
+AllocationName = Annotated[Allocation, typer.Option(help="How the GPUs of a gang are laid out.")]
+Seed = Annotated[int, typer.Option(help="The one number behind all chance.")]
+DEFAULT_COSTS = Costs()
+
+
 def run(
     trace: TraceFile,
     format: FormatName = None,
-    topology: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Topology file of the cluster.")
-    ] = None,
+    topology: TopologyFile = None,
     *,
-    nodes: Annotated[int | None, typer.Option(min=1, help="Or: so many equal nodes.")] = None,
-    gpus_per_node: Annotated[int | None, typer.Option(min=1, help="GPUs of each node.")] = None,
-    racks: Annotated[int, typer.Option(min=1, help="Racks the nodes are spread over.")] = 1,
+    nodes: Nodes = None,
+    gpus_per_node: GpusPerNode = None,
+    racks: Racks = 1,
     policy: Annotated[str, typer.Option(help=f"One of {', '.join(sorted(POLICIES))}.")],
-    seed: Annotated[int, typer.Option(help="The one number behind all chance.")] = 0,
-    network: Annotated[Switch, typer.Option(help="The network model.")] = Switch.ON,
-    costs: Annotated[
-        Switch, typer.Option(help="Start-up, restore and lost work; off: free and instant.")
-    ] = Switch.ON,
-    allocation: Annotated[
-        Allocation, typer.Option(help="How the GPUs of a gang are laid out.")
-    ] = Allocation.BEST_FIT,
+    seed: Seed = 0,
+    network: NetworkSwitch = Switch.ON,
+    congestion: Congestion = 1.0,
+    jitter: Jitter = 0.05,
+    profiles: Profile = ProfileView.NOISY,
+    costs: CostsSwitch = Switch.ON,
+    start_up: StartUp = DEFAULT_COSTS.start_up / SECOND,
+    restore: Restore = DEFAULT_COSTS.restore / SECOND,
+    checkpoint_every: CheckpointEvery = DEFAULT_COSTS.checkpoint_every / SECOND,
+    node_mtbf: NodeMtbf = None,
+    repair: Repair = 4.0,
+    slow_nodes: SlowNodes = 0.0,
+    slow_factor: SlowFactor = 1.5,
+    allocation: AllocationName = Allocation.BEST_FIT,
     out: Annotated[
         Path | None, typer.Option(file_okay=False, help="Folder to write the run to.")
     ] = None,
@@ -62,29 +101,24 @@ def run(
     """Replay a trace on a cluster under one policy, and show what came of it."""
     with told_as_errors():
         recorded = read_trace(trace, chosen_format(trace, format))
-        cluster = _cluster(topology, nodes=nodes, gpus_per_node=gpus_per_node, racks=racks)
-        _refuse_what_is_missing(policy, network, allocation)
-        world = loaded(recorded.jobs, cluster, allocation=allocation)
-        if not world.jobs:
-            raise OptionError("--topology", "no job of the trace fits this cluster")
-        scenario = Scenario(
-            jobs=world.jobs,
-            levels=world.topology.domain_levels(),
-            nodes=world.topology.nodes(),
-            knobs=PolicyKnobs(policy=policy),
+        cluster = cluster_of(topology, nodes=nodes, gpus_per_node=gpus_per_node, racks=racks)
+        options = RunOptions(
+            policy=policy,
             seed=seed,
-            costs=NO_COSTS if costs is Switch.OFF else Costs(),
-            tells_lengths=policy in KNOW_LENGTHS,
+            network=network_of(network, congestion, jitter),
+            view=profiles,
+            costs=costs_of(costs, start_up, restore, checkpoint_every),
+            faults=faults_of(node_mtbf, repair, slow_nodes, slow_factor),
+            allocation=allocation,
         )
+        stage = staged(recorded, cluster, options)
         if out is None:
-            outcome = replay(scenario)
+            outcome = replay(stage.scenario)
         else:
             with EventFile(out) as events:
-                outcome = replay(scenario, log=events.write)
+                outcome = replay(stage.scenario, log=events.write)
         metrics = measured(outcome)
-    facts = _facts(
-        recorded, world, metrics, {"policy": policy, "seed": seed, "cluster": cluster.name}
-    )
+    facts = facts_of(recorded, stage.world, metrics, {**options.facts(), "cluster": cluster.name})
     if out is not None:
         write_run(out, facts, outcome)
     if as_json:
@@ -93,9 +127,40 @@ def run(
         _show(facts)
 
 
-def _cluster(
+def network_of(switch: Switch, congestion: float, jitter: float) -> NetworkOptions | None:
+    """The network a run is asked for."""
+    if switch is Switch.OFF:
+        return None
+    return NetworkOptions(congestion=congestion, jitter=jitter)
+
+
+def costs_of(switch: Switch, start_up: float, restore: float, checkpoint_every: float) -> Costs:
+    """The costs a run is asked for; times in seconds."""
+    if switch is Switch.OFF:
+        return NO_COSTS
+    return Costs(
+        start_up=seconds(start_up),
+        restore=seconds(restore),
+        checkpoint_every=seconds(checkpoint_every),
+    )
+
+
+def faults_of(
+    mtbf_days: float | None, repair_hours: float, slow_share: float, slow_factor: float
+) -> FaultOptions:
+    """The faults a run is asked for."""
+    return FaultOptions(
+        node_mtbf=None if mtbf_days is None else Duration(round(mtbf_days * DAY)),
+        repair_mean=Duration(round(repair_hours * HOUR)),
+        slow_share=slow_share,
+        slow_factor=slow_factor,
+    )
+
+
+def cluster_of(
     topology: Path | None, *, nodes: int | None, gpus_per_node: int | None, racks: int
 ) -> Topology:
+    """The cluster a run is asked for."""
     if topology is not None:
         if nodes is not None or gpus_per_node is not None:
             raise OptionError("--topology", "names the nodes; leave out --nodes, --gpus-per-node")
@@ -105,18 +170,8 @@ def _cluster(
     return plain_topology(nodes=nodes, gpus_per_node=gpus_per_node, racks=racks)
 
 
-def _refuse_what_is_missing(policy: str, network: Switch, allocation: Allocation) -> None:
-    if policy not in POLICIES:
-        known = ", ".join(sorted(POLICIES))
-        raise OptionError("--policy", f"no policy named {policy!r}; there are {known}")
-    if network is Switch.ON:
-        raise NotSupportedYetError("the network model in runs (say --network off)", version="0.2")
-    if allocation is Allocation.EIGHT_A_NODE:
-        raise NotSupportedYetError("--allocation eight-a-node", version="0.2")
-
-
-def _facts(
-    trace: Trace, world: Loaded, metrics: Metrics, options: Mapping[str, str | int]
+def facts_of(
+    trace: Trace, world: Loaded, metrics: Metrics, options: Mapping[str, object]
 ) -> dict[str, object]:
     """Metrics by name, with what they were measured on."""
     facts: dict[str, object] = {"trace": trace.source, **options}

@@ -50,9 +50,9 @@ def test_jobs_larger_than_the_cluster_are_left_out_and_told(trace: Path) -> None
             id="unknown policy",
         ),
         pytest.param(
-            ["--nodes", "1", "--gpus-per-node", "8", "--policy", "fifo"],
-            "not supported yet",
-            id="the network model has not landed",
+            ["--nodes", "1", "--gpus-per-node", "8", "--policy", "fifo", "--allocation", "counter"],
+            "--allocation: a counter has no network; say --network off",
+            id="a network over one pool",
         ),
     ],
 )
@@ -71,7 +71,7 @@ def test_two_processes_with_different_hash_seeds_write_the_same_bytes(
     for hash_seed in ("1", "2"):
         out = tmp_path / hash_seed
         command = "from simulator.app import main; main()"
-        options = ["--nodes", "2", "--gpus-per-node", "8", "--policy", "srtf", *OFF]
+        options = ["--nodes", "4", "--gpus-per-node", "4", "--racks", "2", "--policy", "srtf"]
         subprocess.run(  # noqa: S603 - our own interpreter and a fixed command
             [sys.executable, "-c", command, "run", str(trace), *options, "--out", str(out)],
             check=True,
