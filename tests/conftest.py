@@ -8,6 +8,8 @@ import pytest
 from tests.databases import Databases
 from tests.not_run import not_run
 
+pytest_plugins = ["tests.cluster.cluster_fixtures"]
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
