@@ -11,12 +11,12 @@ from api.dependencies import ServicesOf
 from api.description import body_of
 from api.errors import RequestError
 from api.jobs.schemas import ProgressReport
+from scheduler.control.learning import take_in
 from scheduler.domain.errors import InvalidTransitionError, NotFoundError
 from scheduler.domain.job import Attempt, AttemptPhase
 from scheduler.domain.progress import Progress
 from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.job_store import JobStore
-from scheduler.ports.unit import RecordProgress, Unit
 
 router = APIRouter(prefix="/api/v1", tags=["attempts"])
 
@@ -51,7 +51,8 @@ def report_progress(body: JsonBody, services: ServicesOf) -> Response:
         steps_total=report.steps_total,
         reported_at=now,
     )
-    services.store.write(Unit(changes=(RecordProgress(attempt=key, progress=progress),)))
+    job = services.store.job_by_id(key.job_id)
+    take_in(services.store, job, attempt, progress, services.cluster.distances())
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 

@@ -1,6 +1,6 @@
 """What distance costs the jobs of one cluster: step times per tier, predicted and measured."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
@@ -54,33 +54,27 @@ class Distances:
         )
 
     def learned(
-        self, spec: JobSpec, runs: Iterable[tuple[Attempt, Sequence[Progress]]]
+        self, spec: JobSpec, attempt: Attempt, report: Progress, before: LearnedStepTimes
     ) -> LearnedStepTimes:
-        """What the reports of a job's attempts, oldest first, say of its step times."""
-        learned = LearnedStepTimes()
-        for attempt, reports in runs:
-            shape = shape_of_placement(
-                attempt.placement,
-                gpus_by_role={role.name: role.gpus_per_worker for role in spec.roles},
-                paths_by_node=self._paths,
-            )
-            if shape is None:
-                continue
-            model = self._models[attempt.placement.assignments[0].node]
-            time = self._table.iteration_time(spec.communication, shape, gpu_model=model)
-            for report in reports:
-                learned = observed(
-                    learned,
-                    level=self._table.fabric.level_name(shape.tier),
-                    predicted_s=time.total_s,
-                    measured_s=report.step_seconds,
-                    gpu_model=model,
-                )
-        return learned
-
-    def knows(self, attempt: Attempt) -> bool:
-        """Whether all nodes of an attempt are still there."""
-        return all(a.node in self._paths for a in attempt.placement.assignments)
+        """What is known of a job's step times with one report of an attempt more."""
+        if not all(a.node in self._paths for a in attempt.placement.assignments):
+            return before
+        shape = shape_of_placement(
+            attempt.placement,
+            gpus_by_role={role.name: role.gpus_per_worker for role in spec.roles},
+            paths_by_node=self._paths,
+        )
+        if shape is None:
+            return before
+        model = self._models[attempt.placement.assignments[0].node]
+        time = self._table.iteration_time(spec.communication, shape, gpu_model=model)
+        return observed(
+            before,
+            level=self._table.fabric.level_name(shape.tier),
+            predicted_s=time.total_s,
+            measured_s=report.step_seconds,
+            gpu_model=model,
+        )
 
     @cached_property
     def _table(self) -> SensitivityTable:

@@ -1,10 +1,8 @@
 """Step times per level by the front door: sensitivity, estimates, known models."""
 
-from scheduler.domain.ids import AttemptNumber, NodeName
+from scheduler.domain.ids import NodeName
 from scheduler.domain.instants import SECOND, after
-from scheduler.domain.progress import Progress
-from scheduler.ports.unit import RecordProgress, Unit
-from tests.api.front_door import A_MOMENT, FrontDoor, a_file, a_problem
+from tests.api.front_door import FrontDoor, a_file, a_problem
 from tests.api.test_views import observe, run, submitted
 
 COMMUNICATION = {"gradientBytes": 1_000_000_000, "computeSeconds": 0.1}
@@ -31,15 +29,11 @@ def test_reported_steps_correct_the_prediction() -> None:
     job = submitted(door, "train", workers=2, communication=COMMUNICATION)
     nodes = [NodeName(node.name) for node in door.store.topology()[1]][:2]
     key = run(door, job, {str(node): 1 for node in nodes})
-    reports = tuple(
-        RecordProgress(
-            attempt=key,
-            progress=Progress(step=step, step_seconds=7.0, reported_at=after(A_MOMENT, SECOND)),
-        )
-        for step in range(1, 40)
-    )
-    door.store.write(Unit(changes=reports))
-    assert key.number == AttemptNumber(0)
+    with door.client(door.attempt_tokens.sign(key)) as worker:
+        for step in range(1, 40):
+            door.clock.advance_to(after(door.clock.now(), SECOND))
+            report = {"step": step, "stepSeconds": 7.0}
+            assert worker.post("/api/v1/attempts/progress", json=report).status_code == 204
     with door.client(door.member_token) as client:
         body = client.get("/api/v1/projects/default/jobs/train/sensitivity").json()
     rack = body["items"][0]["tiers"][0]
