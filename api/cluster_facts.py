@@ -6,6 +6,7 @@ from scheduler.control.estimating import Distances
 from scheduler.control.fitting import EmptyCluster, Refusal
 from scheduler.domain.instants import SECOND, Duration, Instant, after
 from scheduler.domain.job import JobSpec
+from scheduler.domain.links import FabricPlan
 from scheduler.ports.clock import Clock
 from scheduler.ports.job_store import JobStore
 
@@ -16,9 +17,10 @@ KEPT_FOR = Duration(2 * SECOND)
 class ClusterFacts:
     """The cluster as last observed."""
 
-    def __init__(self, store: JobStore, clock: Clock) -> None:
+    def __init__(self, store: JobStore, clock: Clock, links: FabricPlan) -> None:
         self._store = store
         self._clock = clock
+        self._links = links
         self._lock = Lock()
         self._cluster: EmptyCluster | None = None
         self._distances: tuple[EmptyCluster, Distances] | None = None
@@ -29,7 +31,8 @@ class ClusterFacts:
         cluster = self.now()
         with self._lock:
             if self._distances is None or self._distances[0] is not cluster:
-                self._distances = (cluster, Distances(cluster.levels, cluster.nodes))
+                found = Distances(cluster.levels, cluster.nodes, self._links)
+                self._distances = (cluster, found)
             return self._distances[1]
 
     def now(self) -> EmptyCluster:

@@ -17,6 +17,7 @@ from api.paging import PageSigner
 from api.streams.broadcaster import Broadcaster
 from api.streams.responses import StreamPermits
 from scheduler.domain.instants import Instant
+from scheduler.domain.links import FabricPlan
 from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.account_store import AccountStore
 from scheduler.ports.clock import Clock
@@ -66,6 +67,8 @@ class ApiDependencies:
     limits: ApiLimits = field(default_factory=ApiLimits)
     priorities: Mapping[str, int] = field(default_factory=lambda: DEFAULT_PRIORITIES)
     """Priority classes by name."""
+    links: FabricPlan = field(default_factory=FabricPlan)
+    """The links of the cluster, as the configuration says."""
     observe_request: RequestObserver = _observe_nothing
 
 
@@ -83,7 +86,7 @@ class Services:
         )
         self.pages = PageSigner(given.secret)
         self.is_closed = False
-        self.cluster = ClusterFacts(given.store, given.clock)
+        self.cluster = ClusterFacts(given.store, given.clock, given.links)
         self.permits = StreamPermits(
             total_max=given.limits.streams_max, per_token=given.limits.streams_per_token
         )

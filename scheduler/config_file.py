@@ -128,17 +128,22 @@ def empty_config() -> Config:
     return _config(ConfigFile())
 
 
-def read_config(path: Path, *, policies: Collection[str]) -> Config:
-    """Read and check dallyd.yaml; `policies` are the names there are. Raises ConfigError."""
+def read_config(path: Path, *, policies: Collection[str], fabrics: Collection[str]) -> Config:
+    """Read and check dallyd.yaml; policies and fabrics are the names there are.
+
+    Raises ConfigError.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         problem = FileProblem(place="", detail=f"can not be read: {error}")
         raise ConfigError(str(path), [problem]) from error
-    return parse_config(text, source=str(path), policies=policies)
+    return parse_config(text, source=str(path), policies=policies, fabrics=fabrics)
 
 
-def parse_config(text: str, *, source: str, policies: Collection[str]) -> Config:
+def parse_config(
+    text: str, *, source: str, policies: Collection[str], fabrics: Collection[str]
+) -> Config:
     """Check the text of a dallyd.yaml. Raises ConfigError with every mistake."""
     try:
         document = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader with one check more
@@ -149,7 +154,7 @@ def parse_config(text: str, *, source: str, policies: Collection[str]) -> Config
         file = ConfigFile.model_validate({} if document is None else document)
     except ValidationError as error:
         raise ConfigError(source, [_problem(found) for found in error.errors()]) from error
-    problems = [*problems_of(file.topology), *_problems(file, policies)]
+    problems = [*problems_of(file.topology, fabrics), *_problems(file, policies)]
     if problems:
         raise ConfigError(source, problems)
     return _config(file)

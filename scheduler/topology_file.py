@@ -12,8 +12,8 @@ they stand then fill domains in turn.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -21,6 +21,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from scheduler.domain.ids import GpuModel, LevelName, NodeName, PoolName
+from scheduler.domain.links import FabricPlan, NodeLinksPlan
 from scheduler.domain.quantities import QuantityError, parse_bytes, parse_cpus, parse_duration
 from scheduler.domain.resources import Resources
 from scheduler.domain.topology import CLUSTER_LEVEL, NODE_LEVEL, Level, Node, Uplink
@@ -76,6 +77,28 @@ class LevelSection(Section):
     latency_seconds: float = Field(
         default=0.0, ge=0, description="Added to a message that leaves the domain."
     )
+    uplinks: int = Field(
+        default=0,
+        ge=0,
+        le=COUNT_MAX,
+        description="Equal uplinks over which flows are hashed (ECMP); 0: one fat link.",
+    )
+    nvlink: bool = Field(
+        default=False, description="Each domain is one NVLink domain, as in GB200 NVL72."
+    )
+
+
+class LinksSection(Section):
+    """The links of the nodes with one GPU model; what is left out is as usual for that model."""
+
+    gpu_model: str = Field(max_length=63, description="GPU model of the nodes.")
+    fabric: str = Field(
+        default="", description="Preset whose nodes these are like: NVLink or PCIe, NICs."
+    )
+    nics: int | None = Field(default=None, ge=0, le=GPUS_MAX, description="NICs per node.")
+    nic_bandwidth: Bytes | None = Field(
+        default=None, description="Bytes per second of one NIC, one direction, e.g. `50GB`."
+    )
 
 
 class NodeSection(Section):
@@ -113,7 +136,14 @@ class RackSection(Section):
 class TopologySection(Section):
     """What the cluster looks like."""
 
-    fabric: str = Field(default="", description="Preset of the network model (simulator).")
+    fabric: str = Field(
+        default="",
+        description="Preset of the network model; empty: the usual one of the GPU model that most "
+        "GPUs are of.",
+    )
+    links: tuple[LinksSection, ...] = Field(
+        default=(), strict=False, description="Links of nodes, where they are not as usual."
+    )
     levels: tuple[LevelSection, ...] = Field(
         default=(), strict=False, description="Levels above the node, closest first."
     )
@@ -129,7 +159,7 @@ class Topology:
 
     levels: tuple[Level, ...]
     nodes: tuple[Node, ...]
-    fabric: str = ""
+    links: FabricPlan = field(default_factory=FabricPlan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,17 +183,35 @@ def topology_of(section: TopologySection) -> Topology:
                     bytes_per_s=float(level.bandwidth),
                     latency_s=level.latency_seconds,
                     oversubscription=level.oversubscription,
+                    parallel=level.uplinks,
+                    is_nvlink=level.nvlink,
                 ),
             )
             for level in plans
         ),
         nodes=tuple(node for node, _ in _nodes(section, plans)),
-        fabric=section.fabric,
+        links=_links(section),
     )
 
 
-def problems_of(section: TopologySection) -> Iterator[FileProblem]:
-    """What is wrong with a section whose single values are right."""
+def _links(section: TopologySection) -> FabricPlan:
+    return FabricPlan(
+        preset=section.fabric,
+        nodes=tuple(
+            NodeLinksPlan(
+                gpu_model=GpuModel(links.gpu_model),
+                fabric=links.fabric,
+                nics=links.nics,
+                nic_bytes_per_s=links.nic_bandwidth,
+            )
+            for links in section.links
+        ),
+    )
+
+
+def problems_of(section: TopologySection, fabrics: Collection[str]) -> Iterator[FileProblem]:
+    """What is wrong with a section whose single values are right; `fabrics` are the presets."""
+    yield from _link_problems(section, fabrics)
     plans = _level_sections(section)
     names = [level.name for level in plans]
     for index, level in enumerate(section.levels):
@@ -185,6 +233,31 @@ def problems_of(section: TopologySection) -> Iterator[FileProblem]:
                 place=place, detail=f"{counts[node.name]} nodes are named {node.name}"
             )
             counts[node.name] = 0
+
+
+def _link_problems(section: TopologySection, fabrics: Collection[str]) -> Iterator[FileProblem]:
+    named = [("topology.fabric", section.fabric)]
+    named += [(f"topology.links[{i}].fabric", said.fabric) for i, said in enumerate(section.links)]
+    for place, fabric in named:
+        if fabric and fabric not in fabrics:
+            known = ", ".join(sorted(fabrics))
+            yield FileProblem(
+                place=place, detail=f"there is no fabric {fabric!r}; there are: {known}"
+            )
+    models = [links.gpu_model for links in section.links]
+    for index, links in enumerate(section.links):
+        place = f"topology.links[{index}]"
+        if models.count(links.gpu_model) > 1:
+            detail = (
+                f"the links of {links.gpu_model!r} are said {models.count(links.gpu_model)} times"
+            )
+            yield FileProblem(place=f"{place}.gpuModel", detail=detail)
+        if links.nic_bandwidth == 0:
+            yield FileProblem(place=f"{place}.nicBandwidth", detail="must be more than 0")
+    for index, level in enumerate(section.levels):
+        if level.bandwidth and level.oversubscription != 1.0:
+            detail = "says the same as bandwidth; leave one of them out"
+            yield FileProblem(place=f"topology.levels[{index}].oversubscription", detail=detail)
 
 
 def _unknown_levels(section: TopologySection, names: list[str]) -> Iterator[FileProblem]:

@@ -15,6 +15,7 @@ import typer
 
 from scheduler.config_file import Config, ConfigError, empty_config, read_config
 from scheduler.domain.errors import SchedulerError
+from scheduler.network.presets import PRESETS
 from scheduler.policies.registry import POLICIES
 from scheduler.settings import PREFIX, Settings, load_settings
 from server.data_folder import make_data_dir
@@ -210,7 +211,7 @@ def load(given: Mapping[str, str | int | Path | bool | None]) -> tuple[Settings,
     named = given.get("config") or os.environ.get(f"{PREFIX}CONFIG")
     if not named:
         return load_settings(given), empty_config()
-    config = read_config(Path(str(named)), policies=POLICIES)
+    config = read_config(Path(str(named)), policies=POLICIES, fabrics=PRESETS)
     return load_settings(given, file_values=config.server), config
 
 

@@ -157,5 +157,6 @@ def api_dependencies(foundation: Foundation, scheduler: Scheduler | None) -> Api
             requests_burst=settings.requests_burst,
         ),
         priorities=foundation.config.priorities,
+        links=foundation.config.topology.links,
         observe_request=foundation.metrics.observe_request,
     )

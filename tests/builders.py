@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypedDict, Unpack
 
 from scheduler.domain import ids
+from scheduler.domain.communication import CommunicationProfile
 from scheduler.domain.instants import SECOND, Duration, Instant
 from scheduler.domain.job import (
     Attempt,
@@ -62,6 +63,7 @@ class SpecFields(TypedDict, total=False):
     mixes_gpu_models: bool
     pool: ids.PoolName | None
     topology: TopologyRequest
+    communication: CommunicationProfile | None
     run_time_max: Duration | None
     hang_timeout: Duration | None
     failure_policy: FailurePolicy

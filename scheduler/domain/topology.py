@@ -28,8 +28,13 @@ class Uplink:
     """Added to a message that leaves the domain."""
     oversubscription: float = 1.0
     """What the members of the domain can send together, divided by what its uplink carries."""
+    parallel: int = 0
+    """Equal links over which flows are hashed (ECMP); 0: taken as one fat link."""
+    is_nvlink: bool = False
+    """Whether the domain is one NVLink domain, so that inside it GPUs need no NIC."""
 
     def __post_init__(self) -> None:
+        assert self.parallel >= 0
         assert self.bytes_per_s >= 0.0
         assert self.latency_s >= 0.0
         assert self.oversubscription > 0.0

@@ -8,10 +8,11 @@ from math import gcd
 from scheduler.domain.communication import ModelProfile
 from scheduler.domain.ids import GpuModel, NodeName
 from scheduler.domain.job import Attempt, JobSpec
+from scheduler.domain.links import FabricPlan
 from scheduler.domain.progress import Progress
 from scheduler.domain.step_times import LearnedStepTimes
 from scheduler.domain.topology import Level, Node
-from scheduler.network.cluster_fabric import fabric_of_cluster
+from scheduler.network.cluster_fabric import USUAL, fabric_of_cluster
 from scheduler.network.corrections import observed
 from scheduler.network.profiles import BUILT_IN
 from scheduler.network.sensitivity import GangShape, Sensitivity, SensitivityTable
@@ -32,9 +33,12 @@ class Estimate:
 class Distances:
     """One cluster's fabric with all that was computed on it; made anew when its nodes change."""
 
-    def __init__(self, levels: Sequence[Level], nodes: Sequence[Node]) -> None:
+    def __init__(
+        self, levels: Sequence[Level], nodes: Sequence[Node], links: FabricPlan = USUAL
+    ) -> None:
         self._nodes = tuple(nodes)
         self._levels = tuple(levels)
+        self._links = links
 
     def estimates(
         self, spec: JobSpec, learned: LearnedStepTimes | None = None
@@ -78,7 +82,7 @@ class Distances:
 
     @cached_property
     def _table(self) -> SensitivityTable:
-        return SensitivityTable(fabric_of_cluster(self._levels, self._nodes))
+        return SensitivityTable(fabric_of_cluster(self._levels, self._nodes, self._links))
 
     @cached_property
     def _paths(self) -> Mapping[NodeName, tuple[str, ...]]:

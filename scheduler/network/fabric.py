@@ -134,10 +134,19 @@ class FabricLevel:
     """Parallel uplinks over which flows are hashed (ECMP); 0: taken as one fat link."""
     is_nvlink: bool = False
     """Whether the nodes' inside links reach over the whole domain (NVL72)."""
+    uplink_bytes_per_s: float = 0.0
+    """Rate of the uplinks of one domain where it is known; 0: what oversubscription leaves."""
 
     def __post_init__(self) -> None:
         assert self.nodes >= 1
         assert self.oversubscription > 0.0
+        assert self.uplink_bytes_per_s >= 0.0
+
+    def way_out_bytes_per_s(self, node: NodeLinks) -> float:
+        """Line rate out of one domain of such nodes."""
+        if self.uplink_bytes_per_s:
+            return self.uplink_bytes_per_s
+        return self.nodes * node.nics_bytes_per_s / self.oversubscription
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,5 +198,4 @@ class Fabric:
             return node.nics_bytes_per_s
         if tier >= len(self.levels):
             return inf
-        level = self.levels[tier - 1]
-        return level.nodes * node.nics_bytes_per_s / level.oversubscription
+        return self.levels[tier - 1].way_out_bytes_per_s(node)

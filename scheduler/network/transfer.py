@@ -5,6 +5,7 @@ over nodes       the same with the network's constants; one ring through all ran
                  slowest of: the inside links, the NICs of its weakest node, the uplinks it takes
 """
 
+from dataclasses import replace
 from math import ceil, inf, log2, sqrt
 from typing import NamedTuple
 
@@ -176,11 +177,11 @@ def _way_out(level: int, part: Part, fabric: Fabric, node: NodeLinks) -> float:
     if level == 0:
         return node.usable_nics(part.job_ranks) * node.nic_bytes_per_s
     description = fabric.levels[level - 1]
-    nodes: float = description.nodes
     if level == fabric.nvlink_tier:
         # An NVLink domain leaves through the NICs of the nodes that the job holds there.
-        nodes = min(nodes, ceil(part.job_ranks / node.gpus))
-    return nodes * node.nics_bytes_per_s / description.oversubscription
+        held = min(description.nodes, ceil(part.job_ranks / node.gpus))
+        description = replace(description, nodes=max(1, held))
+    return description.way_out_bytes_per_s(node)
 
 
 def _entries(level: int, part: Part, group: Group, fabric: Fabric) -> float:

@@ -1,9 +1,15 @@
 """Step times per level by the front door: sensitivity, estimates, known models."""
 
+from dataclasses import replace
+
 from scheduler.domain.ids import NodeName
 from scheduler.domain.instants import SECOND, after
-from tests.api.front_door import FrontDoor, a_file, a_problem
+from scheduler.domain.links import FabricPlan
+from scheduler.domain.topology import Uplink
+from scheduler.ports.unit import SaveNodes, Unit
+from tests.api.front_door import A_MOMENT, FrontDoor, a_file, a_problem
 from tests.api.test_views import observe, run, submitted
+from tests.builders import a_cluster
 
 COMMUNICATION = {"gradientBytes": 1_000_000_000, "computeSeconds": 0.1}
 
@@ -41,6 +47,29 @@ def test_reported_steps_correct_the_prediction() -> None:
     assert rack["source"] == "measured"
     assert abs(rack["stepSeconds"] - 7.0) < 0.7
     assert rack["predictedSeconds"] != rack["stepSeconds"]
+
+
+def test_an_estimate_knows_the_links_that_the_configuration_names() -> None:
+    narrow = Uplink(oversubscription=8.0)
+    cluster = a_cluster("r1: 8 8\nr2: 8 8")
+    levels = tuple(replace(level, uplink=narrow) for level in cluster.levels)
+    nodes = SaveNodes(levels=levels, nodes=cluster.nodes, at=A_MOMENT)
+    plain, said = FrontDoor(), FrontDoor()
+    observe(plain, cluster)
+    said.deps = replace(said.deps, links=FabricPlan(preset="h100-ndr"))
+    said.store.write(Unit(changes=(nodes,)))
+
+    def widest_s(door: FrontDoor) -> float:
+        file = a_file(workers=4, communication={**COMMUNICATION, "computeSeconds": 0.001})
+        with door.client(door.member_token) as client:
+            body = client.post("/api/v1/projects/default/estimate", json=file).json()
+        return float(body["items"][0]["tiers"][-1]["stepSeconds"])
+
+    # The usual network of GPUs that say nothing is slow; the named one is not, but for its uplinks.
+    assert widest_s(said) < widest_s(plain) / 4
+    through_narrow_uplinks = widest_s(said)
+    said.store.write(Unit(changes=(replace(nodes, levels=cluster.levels),)))
+    assert widest_s(said) < through_narrow_uplinks / 2
 
 
 def test_an_estimate_stores_nothing() -> None:

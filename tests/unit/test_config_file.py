@@ -7,15 +7,19 @@ import pytest
 from pydantic.alias_generators import to_camel
 
 from scheduler.config_file import Config, ConfigError, empty_config, parse_config, read_config
+from scheduler.domain.ids import GpuModel
 from scheduler.domain.instants import seconds
 from scheduler.domain.knobs import PolicyKnobs, WaitClock
+from scheduler.domain.links import FabricPlan, NodeLinksPlan
+from scheduler.domain.topology import Uplink
 from scheduler.knob_settings import KNOB_TEXTS, knob_names, read_knobs, written_knobs
 
 POLICIES = ("fifo", "fifo-backfill")
+FABRICS = ("a100-hdr", "h100-roce")
 
 
 def parsed(text: str) -> Config:
-    return parse_config(text, source="dallyd.yaml", policies=POLICIES)
+    return parse_config(text, source="dallyd.yaml", policies=POLICIES, fabrics=FABRICS)
 
 
 def problems(text: str) -> list[str]:
@@ -101,6 +105,35 @@ def test_a_whole_file() -> None:
             id="level of a node",
         ),
         pytest.param(
+            "topology:\n  fabric: h100-roec\n"
+            "  links: [{gpuModel: A, fabric: x}, {gpuModel: A, nicBandwidth: 0}]",
+            [
+                "topology.fabric: there is no fabric 'h100-roec'; there are: a100-hdr, h100-roce",
+                "topology.links[0].fabric: there is no fabric 'x'; there are: a100-hdr, h100-roce",
+                "topology.links[0].gpuModel: the links of 'A' are said 2 times",
+                "topology.links[1].gpuModel: the links of 'A' are said 2 times",
+                "topology.links[1].nicBandwidth: must be more than 0",
+            ],
+            id="links",
+        ),
+        pytest.param(
+            "topology: {levels: [{name: a, oversubscription: 2, bandwidth: 400GB}]}",
+            [
+                "topology.levels[0].oversubscription: says the same as bandwidth;"
+                " leave one of them out"
+            ],
+            id="a level's rate said twice",
+        ),
+        pytest.param(
+            "topology: {levels: [{name: a, latencySeconds: -1, uplinks: -2, nvlink: 1}]}",
+            [
+                "topology.levels[0].latencySeconds: input should be greater than or equal to 0",
+                "topology.levels[0].uplinks: input should be greater than or equal to 0",
+                "topology.levels[0].nvlink: input should be a valid boolean",
+            ],
+            id="values of a level",
+        ),
+        pytest.param(
             "topology: {nodes: [{name: n, gpus: 1}, {name: n, gpus: 1}]}",
             ["topology.nodes[0]: 2 nodes are named n"],
             id="names of nodes",
@@ -150,7 +183,7 @@ def test_a_key_that_stands_twice_is_refused() -> None:
 
 def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="can not be read"):
-        read_config(tmp_path / "none.yaml", policies=POLICIES)
+        read_config(tmp_path / "none.yaml", policies=POLICIES, fabrics=FABRICS)
 
 
 @pytest.mark.parametrize(
@@ -194,6 +227,32 @@ def test_nodes_by_pattern(topology: str, nodes: list[tuple[str, tuple[str, ...]]
     indented = "\n".join(f"  {line}" for line in topology.splitlines())
     config = parsed(f"topology:\n{indented}")
     assert [(node.name, node.path) for node in config.topology.nodes] == nodes
+
+
+def test_the_links_of_a_cluster() -> None:
+    topology = parsed(
+        """
+        topology:
+          fabric: h100-roce
+          links:
+            - {gpuModel: H100-80GB, nics: 4, nicBandwidth: 25GB}
+            - {gpuModel: A100-40GB, fabric: a100-hdr}
+          levels:
+            - {name: rack, oversubscription: 2, latencySeconds: 2.0e-6, uplinks: 4}
+            - {name: block, bandwidth: 3200GB, nvlink: true}
+        """
+    ).topology
+    assert topology.links == FabricPlan(
+        preset="h100-roce",
+        nodes=(
+            NodeLinksPlan(gpu_model=GpuModel("H100-80GB"), nics=4, nic_bytes_per_s=25e9),
+            NodeLinksPlan(gpu_model=GpuModel("A100-40GB"), fabric="a100-hdr"),
+        ),
+    )
+    assert [level.uplink for level in topology.levels] == [
+        Uplink(oversubscription=2.0, latency_s=2e-6, parallel=4),
+        Uplink(bytes_per_s=3.2e12, is_nvlink=True),
+    ]
 
 
 def test_every_knob_has_a_description_and_can_be_written_and_read() -> None:

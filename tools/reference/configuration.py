@@ -8,6 +8,7 @@ from pydantic.fields import FieldInfo
 from scheduler.config_file import DEFAULT_PRIORITIES, ConfigFile
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.knob_settings import KNOB_TEXTS, knob_names, written_knobs
+from scheduler.network.presets import PRESETS
 from scheduler.topology_file import Section
 from tools.reference import markdown
 
@@ -17,9 +18,14 @@ name, all mistakes are reported at once with their places, and `dallyd check --c
 reports them without starting anything. What the file says of queues, projects and policy is
 written to the store at each start; what it does not say stays there as it is."""
 
+_FABRICS = """Presets that `topology.fabric` and `topology.links[].fabric` name: what joins the GPUs
+of a node, its NICs and the network between the nodes, as constants of the network model. Sizes of
+nodes and levels are always those of the cluster, and its uplinks those of `topology.levels`."""
+
 EXAMPLE = """server: {port: 8470}
 topology:
-  levels: [{name: rack}]
+  fabric: h100-roce
+  levels: [{name: rack, oversubscription: 2}]
   racks:
     - {name: r1, nodes: 2, gpus: 4}
     - {name: r2, nodes: 2, gpus: 4}
@@ -54,6 +60,10 @@ def page() -> str:
             (markdown.code(name), markdown.code(str(defaults[name])), text)
             for name, text in zip(knob_names(), KNOB_TEXTS.values(), strict=True)
         ),
+    )
+    lines += ["## Fabrics", "", _FABRICS, ""]
+    lines += markdown.table(
+        ("fabric", "links"), ((markdown.code(f.name), f.source) for f in PRESETS.values())
     )
     priorities = ", ".join(f"`{name}` ({value})" for name, value in DEFAULT_PRIORITIES.items())
     lines += ["## Priority classes that always exist", "", f"{priorities}.", ""]

@@ -75,8 +75,9 @@ def test_the_file_is_written_to_the_store_and_what_it_does_not_say_stays(tmp_pat
         "projects: [{name: vision, queues: [team-a]}]",
         source="dallyd.yaml",
         policies=("fifo",),
+        fabrics=(),
     )
-    other = parse_config("queues: [{name: team-b}]", source="dallyd.yaml", policies=())
+    other = parse_config("queues: [{name: team-b}]", source="dallyd.yaml", policies=(), fabrics=())
     with open_store(f"sqlite:///{tmp_path / FILE_NAME}") as store:
         apply_config(store, config)
         sequence = store.sequence()
