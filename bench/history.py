@@ -1,32 +1,35 @@
 """A long history: how long lists take over the store, HTTP and `dally`, and the server's memory.
 
-The server is the REST API in this process, without a scheduler; its memory is that of the process.
+The server is `dallyd serve`, with its scheduler, on a machine without slots: the waiting jobs wait.
 """
 
-import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from bench.databases import Api, a_store
 from bench.reporting import Options, Report, run_bench
-from scheduler.adapters.sql.job_store import SqlStore
+from scheduler.adapters.sql.job_store import SqlStore, open_store
+from scheduler.adapters.sql.migrating import upgrade
 from scheduler.domain.ids import JobId, JobName, QueueName, RoleName
 from scheduler.domain.instants import SECOND, Instant
 from scheduler.domain.job import Job, JobPhase, JobSpec, Role
 from scheduler.domain.queue import DEFAULT_PROJECT
 from scheduler.ports.job_store import JobQuery
 from scheduler.ports.unit import InsertJob, Unit
+from server.data_folder import FILE_NAME
 
 FINISHED = 10_000
 WAITING = 1_000
 JOBS_PER_UNIT = 500
 PAGE = 500
 DALLY = Path(sys.executable).with_name("dally")
+DALLYD = DALLY.with_name("dallyd")
 
 
 def measure(options: Options, report: Report) -> None:
@@ -34,21 +37,58 @@ def measure(options: Options, report: Report) -> None:
     share = 10 if options.quick else 1
     finished, waiting = FINISHED // share, WAITING // share
     case = {"finished": finished, "waiting": waiting}
-    with a_store("sqlite") as store:
-        fill(store, finished=finished, waiting=waiting)
-        report.add("list_page", seconds(lambda: store.jobs(JobQuery(limit=PAGE))), "s", case=case)
-        report.add("list_all", seconds(lambda: walk(store)), "s", case=case)
-        report.add("live_state", seconds(store.live), "s", case=case)
-        api = Api(store)
-        with api as url:
-            client_s = seconds(lambda: dally(url, api.token, "get", "jobs"))
-            every_s = seconds(lambda: dally(url, api.token, "get", "jobs", "--limit", "0"))
-            start_s = seconds(lambda: dally(url, api.token, "--help"))
-        # The reference is the client that starts and does nothing.
-        report.add("dally_get_jobs", client_s, "s", reference=start_s, case=case)
-        report.add("dally_get_jobs_all", every_s, "s", reference=start_s, case=case)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    report.add("server_memory_peak", peak, "MiB", case=case)
+    with tempfile.TemporaryDirectory(prefix="dally-bench-") as folder:
+        url = f"sqlite:///{folder}/{FILE_NAME}"
+        upgrade(url)
+        with open_store(url) as store:
+            fill(store, finished=finished, waiting=waiting)
+            page_s = seconds(lambda: store.jobs(JobQuery(limit=PAGE)))
+            report.add("list_page", page_s, "s", case=case)
+            report.add("list_all", seconds(lambda: walk(store)), "s", case=case)
+            report.add("live_state", seconds(store.live), "s", case=case)
+        with a_server(folder) as server:
+            client_s = seconds(lambda: dally(server, "get", "jobs"))
+            every_s = seconds(lambda: dally(server, "get", "jobs", "--limit", "0"))
+            start_s = seconds(lambda: dally(server, "--help"))
+            memory_mib = peak_mib(server.pid)
+    # The reference is the client that starts and does nothing.
+    report.add("dally_get_jobs", client_s, "s", reference=start_s, case=case)
+    report.add("dally_get_jobs_all", every_s, "s", reference=start_s, case=case)
+    report.add("server_memory_peak", memory_mib, "MiB", case=case)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A running server."""
+
+    pid: int
+    url: str
+    token: str
+
+
+@contextmanager
+def a_server(folder: str) -> Iterator[Server]:
+    """`dallyd serve` on a data folder, as a user starts it."""
+    command = [str(DALLYD), "serve", "--data-dir", folder, "--port", "0", "--slots", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own server
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                words = line.split()
+                if words[:3] == ["dally", "config", "set-context"]:
+                    url, token = words[words.index("--server") + 1], words[-1]
+                    yield Server(pid=process.pid, url=url, token=token)
+                    break
+        finally:
+            process.terminate()
+
+
+def peak_mib(pid: int) -> float:
+    """The most memory the process has held."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError("a running process has a peak")
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -70,11 +110,12 @@ def walk(store: SqlStore) -> int:
     return count
 
 
-def dally(url: str, token: str, *arguments: str) -> None:
+def dally(server: Server, *arguments: str) -> None:
     """The client, as a user starts it."""
-    environment = {"DALLY_SERVER": url, "DALLY_TOKEN": token, "COLUMNS": "200"}
+    environment = {"DALLY_SERVER": server.url, "DALLY_TOKEN": server.token, "COLUMNS": "200"}
+    quiet = subprocess.DEVNULL
     subprocess.run(  # noqa: S603 - our own client
-        [DALLY, *arguments], env=environment, stdout=subprocess.DEVNULL, check=True
+        [DALLY, *arguments], env=environment, stdout=quiet, stderr=quiet, check=True
     )
 
 

@@ -1,18 +1,20 @@
 """What it costs to refuse hostile requests, over HTTP on loopback; the bar is 50 ms each."""
 
+import gc
 import json
+import multiprocessing
 import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
-from threading import Thread
+from multiprocessing.connection import Connection
 
 import httpx2
 import uvicorn
 
-from api.app import close_streams, create_app
+from api.app import create_app
 from api.callers import new_secret, secret_hash
 from api.dependencies import ApiDependencies
 from bench.reporting import Options, Report, run_bench
@@ -42,22 +44,22 @@ def _job(**spec: object) -> bytes:
 
 
 ATTACKS: Mapping[str, Attack] = {
-    "json brackets, 100 kB": Attack(JSON, b"[" * 100_000),
-    "json brackets, 1 MiB": Attack(JSON, b"[" * MIB),
-    "json quotes, 1 MiB": Attack(JSON, b'"' * MIB),
-    "json escapes, 1 MiB": Attack(JSON, b'"' + b'\\"' * (MIB // 2 - 1)),
-    "json commas, 1 MiB": Attack(JSON, b"[" + b"1," * (MIB // 2 - 1)),
-    "json digits, 1 MiB": Attack(JSON, b"1" * MIB),
-    "json blanks, 1 MiB": Attack(JSON, b" " * MIB),
-    "json letters, 1 MiB": Attack(JSON, b"a" * MIB),
-    "yaml brackets, 100 kB": Attack(YAML, b"[" * 100_000),
-    "yaml brackets and words, 1 MiB": Attack(YAML, b"[a, " * (MIB // 4)),
-    "yaml braces, 1 MiB": Attack(YAML, b"{a: " * (MIB // 4)),
-    "yaml dashes, 1 MiB": Attack(YAML, b"- " * (MIB // 2)),
-    "yaml question marks, 1 MiB": Attack(YAML, b"? " * (MIB // 2)),
-    "yaml items, 1 MiB": Attack(YAML, b"- a\n" * (MIB // 4)),
-    "yaml words, 1 MiB": Attack(YAML, b"a " * (MIB // 2)),
-    "yaml aliases, 289 bytes": Attack(
+    "json brackets 100 kB": Attack(JSON, b"[" * 100_000),
+    "json brackets 1 MiB": Attack(JSON, b"[" * MIB),
+    "json quotes 1 MiB": Attack(JSON, b'"' * MIB),
+    "json escapes 1 MiB": Attack(JSON, b'"' + b'\\"' * (MIB // 2 - 1)),
+    "json commas 1 MiB": Attack(JSON, b"[" + b"1," * (MIB // 2 - 1)),
+    "json digits 1 MiB": Attack(JSON, b"1" * MIB),
+    "json blanks 1 MiB": Attack(JSON, b" " * MIB),
+    "json letters 1 MiB": Attack(JSON, b"a" * MIB),
+    "yaml brackets 100 kB": Attack(YAML, b"[" * 100_000),
+    "yaml brackets and words 1 MiB": Attack(YAML, b"[a, " * (MIB // 4)),
+    "yaml braces 1 MiB": Attack(YAML, b"{a: " * (MIB // 4)),
+    "yaml dashes 1 MiB": Attack(YAML, b"- " * (MIB // 2)),
+    "yaml question marks 1 MiB": Attack(YAML, b"? " * (MIB // 2)),
+    "yaml items 1 MiB": Attack(YAML, b"- a\n" * (MIB // 4)),
+    "yaml words 1 MiB": Attack(YAML, b"a " * (MIB // 2)),
+    "yaml aliases 289 bytes": Attack(
         YAML,
         b"a: &a [x, x, x, x, x, x, x, x, x]\n"
         + b"\n".join(
@@ -65,12 +67,12 @@ ATTACKS: Mapping[str, Attack] = {
             for before, name in zip("abcde", "bcdef", strict=True)
         ),
     ),
-    "yaml anchors, 1 MiB": Attack(YAML, b"&a " * (MIB // 3)),
-    "yaml documents, 1 MiB": Attack(YAML, b"---\n" * (MIB // 4)),
-    "yaml comments, 1 MiB": Attack(YAML, b"#\n" * (MIB // 2)),
-    "5,000 unknown fields": Attack(JSON, _job(**{f"unknown{n}": 1 for n in range(5_000)})),
-    "5,000 wrong variables": Attack(JSON, _job(env={f"A {n}": "x" for n in range(5_000)})),
-    "5,000 numbers as variables": Attack(JSON, _job(env={f"A{n}": n for n in range(5_000)})),
+    "yaml anchors 1 MiB": Attack(YAML, b"&a " * (MIB // 3)),
+    "yaml documents 1 MiB": Attack(YAML, b"---\n" * (MIB // 4)),
+    "yaml comments 1 MiB": Attack(YAML, b"#\n" * (MIB // 2)),
+    "5000 unknown fields": Attack(JSON, _job(**{f"unknown{n}": 1 for n in range(5_000)})),
+    "5000 wrong variables": Attack(JSON, _job(env={f"A {n}": "x" for n in range(5_000)})),
+    "5000 numbers as variables": Attack(JSON, _job(env={f"A{n}": n for n in range(5_000)})),
     "10 MB": Attack(JSON, b" " * (10 * MIB)),
 }
 
@@ -104,7 +106,20 @@ def _client(url: str, secret: str) -> httpx2.Client:
 
 @contextmanager
 def _serving() -> Iterator[tuple[str, str]]:
-    """A server over the store in memory, so that only refusing is measured; its URL, a token."""
+    """A server in a process of its own; its URL, a token."""
+    processes = multiprocessing.get_context("spawn")
+    ours, its = processes.Pipe()
+    process = processes.Process(target=_serve, args=(its,), daemon=True)
+    process.start()
+    try:
+        yield ours.recv()
+    finally:
+        process.terminate()
+        process.join()
+
+
+def _serve(told: Connection) -> None:
+    """Serve over the store in memory, so that only refusing is measured; tell URL and token."""
     store, secret, numbers = MemoryStore(), new_secret(), count()
     token = Token(
         id="bench",
@@ -129,16 +144,11 @@ def _serving() -> Iterator[tuple[str, str]]:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        thread = Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            while not server.started:
-                time.sleep(0.01)
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}", secret
-        finally:
-            close_streams(app)
-            server.should_exit = True
-            thread.join()
+        # As `dallyd serve` does.
+        gc.collect()
+        gc.freeze()
+        told.send((f"http://127.0.0.1:{listener.getsockname()[1]}", secret))
+        server.run(sockets=[listener])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """`dallyd serve`: builds everything, serves until told to stop, and takes it down in order."""
 
+import gc
 import os
 import signal
 import socket
@@ -55,6 +56,9 @@ def serve(settings: Settings, config: Config, listening: socket.socket) -> int:
         app = create_app(api_dependencies(foundation, scheduler))
         _serve_metrics(app, foundation, stack)
         server = _http_server(app, settings)
+        # What was loaded stays; each full collection would walk it, for a tenth of a second.
+        gc.collect()
+        gc.freeze()
         _print(banner(settings, machine, foundation.address, token))
         server.run(sockets=[listening])
     _log.info("stopped")

@@ -17,9 +17,8 @@ from api.documents.document import (
     whole_number,
 )
 
-_MARK = re.compile(r'["\[\]{},]')
-# Possessive, and content to end with the text, so that no input makes it go back.
-_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+# Strings whole. Possessive, and content to end with the text, so that no input makes it go back.
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 
 
 def read_json(text: str) -> Document:
@@ -41,14 +40,14 @@ def read_json(text: str) -> Document:
 
 def _within_budget(text: str) -> None:
     """Refuse deep or crowded text before a parser works on it."""
-    depth = nodes = strings = position = 0
-    while mark := _MARK.search(text, position):
-        position = mark.end()
-        sign = mark[0]
+    depth = nodes = strings = 0
+    for token in _TOKEN.finditer(text):
+        sign = text[token.start()]
         if sign == '"':
-            string = _STRING.match(text, mark.start())
-            position = string.end() if string else len(text)
             strings += 1
+            if strings > 2 * nodes + 2:
+                # No value stands so close to the next: the parser stops here at the latest.
+                return
         elif sign in "[{":
             depth += 1
             nodes += 1
@@ -58,7 +57,7 @@ def _within_budget(text: str) -> None:
             depth -= 1
         if depth > DEPTH_MAX:
             raise too_deep()
-        if nodes > NODES_MAX or strings > 2 * NODES_MAX:
+        if nodes > NODES_MAX:
             raise too_many()
 
 

@@ -32,13 +32,14 @@ from api.documents.document import (
     whole_number,
 )
 
-_NULLS = {"", "~", "null", "Null", "NULL"}
-_BOOLEANS = {
+_WORDS = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 _WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _REAL = re.compile(r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_BEGINS_NUMBER = frozenset("+-.0123456789")
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF|nan|NaN|NAN)")
 
 
@@ -171,10 +172,10 @@ def _scalar(event: ScalarEvent) -> Json:
     text: str = event.value
     if not event.implicit[0]:
         return text
-    if text in _NULLS:
-        return None
-    if text in _BOOLEANS:
-        return _BOOLEANS[text]
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in _BEGINS_NUMBER:
+        return text
     try:
         return _number(text)
     except MalformedError as error:
