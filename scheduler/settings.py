@@ -5,6 +5,7 @@ default. A variable or key that no setting has is refused with the nearest name 
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -30,6 +31,15 @@ from scheduler.knob_settings import nearest
 from scheduler.topology_file import FileProblem, quantity
 
 PREFIX = "DALLYD_"
+TOKEN_PATTERN = re.compile(r"dally_[A-Za-z0-9_-]{32,190}")
+
+
+def _admin_token(token: SecretStr) -> SecretStr:
+    if token and not TOKEN_PATTERN.fullmatch(token.get_secret_value()):
+        raise PydanticCustomError(
+            "Token", "a token is dally_ and 32 to 190 letters, digits, - and _"
+        )
+    return token
 
 
 def _absolute(folder: Path) -> Path:
@@ -125,6 +135,11 @@ class Settings(BaseModel):
         le=1024,
         description="Slots of this machine, only counted, where NVML finds no GPU and the topology "
         "names no nodes.",
+    )
+    admin_token: Annotated[SecretStr, AfterValidator(_admin_token)] = Field(
+        default=SecretStr(""),
+        description="An admin token, `dally_` and at least 32 characters, good as long as it is "
+        "set here; another value takes its place. Empty: one is made and printed at the first start.",
     )
     token_days: int = Field(
         default=90, ge=1, le=3650, description="Days after which the first admin token expires."

@@ -17,6 +17,8 @@ from scheduler.ports.job_store import JobStore
 from scheduler.ports.unit import Change, SaveKnobs, SaveProject, SaveQueue, SaveToken, Token, Unit
 
 ADMIN = "admin"
+GIVEN_TOKEN_ID = "00000000-0000-0000-0000-000000000001"
+"""The one token that the settings name: another value takes the place of the earlier one."""
 
 
 class Store(JobStore, AccountStore, Protocol):
@@ -47,6 +49,23 @@ def apply_config(store: JobStore, config: Config) -> None:
 def first_token(store: Store, *, days: int) -> str | None:
     """An admin token if the store has no token at all, else None."""
     return None if store.tokens() else make_token(store, name=ADMIN, projects=(), days=days)
+
+
+def keep_given_token(store: Store, secret: str) -> None:
+    """Let the admin token of the settings in, and no longer the one they named before.
+
+    One that was revoked stays so.
+    """
+    present = {token.id: token for token in store.tokens()}.get(GIVEN_TOKEN_ID)
+    if present is None or present.secret_sha256 != secret_hash(secret):
+        token = Token(
+            id=GIVEN_TOKEN_ID,
+            name=ADMIN,
+            secret_sha256=secret_hash(secret),
+            is_admin=True,
+            created_at=Instant(time.time_ns() // 1_000),
+        )
+        store.write(Unit(changes=(SaveToken(token=token),)))
 
 
 def make_token(store: Store, *, name: str, projects: Sequence[str], days: int) -> str:

@@ -22,7 +22,7 @@ from scheduler.settings import Role, Settings
 from server import database
 from server.banner import banner
 from server.composition import Foundation, api_dependencies, start_scheduler
-from server.first_start import apply_config, first_token
+from server.first_start import apply_config, first_token, keep_given_token
 from server.killing import arm_kill_point
 from server.listening import BACKLOG
 from server.machine import offered
@@ -46,6 +46,8 @@ def serve(settings: Settings, config: Config, listening: socket.socket) -> int:
             metrics=Metrics(version=VERSION),
             address=_address(settings, listening),
         )
+        if given := settings.admin_token.get_secret_value():
+            keep_given_token(store, given)
         token = first_token(store, days=settings.token_days)
         machine = offered(settings, config) if settings.role is Role.ALL else None
         scheduler = (

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tools.reference import (
     api,
+    chart,
     commands,
     configuration,
     errors,
@@ -26,6 +27,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "docs/reference/dallyd.md": server_commands.page,
     "docs/reference/errors.md": errors.page,
     "docs/reference/job-file.md": job_file.page,
+    "helm/README.md": chart.page,
 }
 
 

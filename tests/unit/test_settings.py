@@ -50,6 +50,14 @@ def test_an_unknown_variable_or_key_is_refused_with_the_nearest_name() -> None:
     ]
 
 
+def test_a_weak_admin_token_is_refused_and_not_shown() -> None:
+    (problem,) = problems(environ={"DALLYD_ADMIN_TOKEN": "dally_hunter2"})
+    assert problem.startswith("DALLYD_ADMIN_TOKEN: a token is dally_ and 32 to 190")
+    assert "hunter2" not in problem
+    given = f"dally_{'a' * 43}"
+    assert given not in str(load_settings({}, environ={"DALLYD_ADMIN_TOKEN": given}))
+
+
 def test_variables_of_others_are_none_of_our_business() -> None:
     assert load_settings({}, environ={"DALLY_SERVER": "x", "PATH": "y"}).port == 8470
 

@@ -1,18 +1,21 @@
 """`dallyd migrate`, `check` and `admin token`, as typed."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from api.callers import secret_hash
 from scheduler.adapters.sql.job_store import open_store
 from scheduler.config_file import parse_config
 from scheduler.domain.ids import QueueName
 from scheduler.domain.queue import Queue
+from scheduler.ports.unit import SaveToken, Unit
 from scheduler.settings import Settings
 from server.app import SERVE_FLAGS, app
 from server.data_folder import FILE_NAME
-from server.first_start import apply_config, first_token
+from server.first_start import apply_config, first_token, keep_given_token
 
 
 def dallyd(*arguments: str) -> Result:
@@ -95,6 +98,28 @@ def test_the_first_token_is_made_once(tmp_path: Path) -> None:
     with open_store(f"sqlite:///{tmp_path / FILE_NAME}") as store:
         assert first_token(store, days=1) is not None
         assert first_token(store, days=1) is None
+
+
+def test_a_given_token_takes_the_place_of_the_one_given_before(tmp_path: Path) -> None:
+    first, second = f"dally_{'a' * 40}", f"dally_{'b' * 40}"
+    dallyd("migrate", "--data-dir", str(tmp_path))
+    with open_store(f"sqlite:///{tmp_path / FILE_NAME}") as store:
+        for given in (first, first, second):
+            keep_given_token(store, given)
+        assert [token.secret_sha256 for token in store.tokens()] == [secret_hash(second)]
+        assert store.tokens()[0].is_admin
+        assert first_token(store, days=1) is None
+
+
+def test_a_given_token_that_was_revoked_stays_so(tmp_path: Path) -> None:
+    given = f"dally_{'a' * 40}"
+    dallyd("migrate", "--data-dir", str(tmp_path))
+    with open_store(f"sqlite:///{tmp_path / FILE_NAME}") as store:
+        keep_given_token(store, given)
+        (token,) = store.tokens()
+        store.write(Unit(changes=(SaveToken(token=replace(token, is_revoked=True)),)))
+        keep_given_token(store, given)
+        assert store.tokens()[0].is_revoked
 
 
 def test_every_flag_of_serve_is_a_setting() -> None:
