@@ -139,7 +139,7 @@ class Settings(BaseModel):
     admin_token: Annotated[SecretStr, AfterValidator(_admin_token)] = Field(
         default=SecretStr(""),
         description="An admin token, `dally_` and at least 32 characters, good as long as it is "
-        "set here; another value takes its place. Empty: one is made and printed at the first start.",
+        "set here; another value takes its place. Empty: the first start makes one and prints it.",
     )
     token_days: int = Field(
         default=90, ge=1, le=3650, description="Days after which the first admin token expires."

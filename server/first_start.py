@@ -17,7 +17,7 @@ from scheduler.ports.job_store import JobStore
 from scheduler.ports.unit import Change, SaveKnobs, SaveProject, SaveQueue, SaveToken, Token, Unit
 
 ADMIN = "admin"
-GIVEN_TOKEN_ID = "00000000-0000-0000-0000-000000000001"
+GIVEN_TOKEN_ID = "00000000-0000-0000-0000-000000000001"  # noqa: S105 - an id, no secret
 """The one token that the settings name: another value takes the place of the earlier one."""
 
 

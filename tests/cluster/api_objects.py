@@ -59,9 +59,9 @@ class ApiObjects:
         answer = self._http.get(path)
         return answer.text if answer.is_success else ""
 
-    def create(self, path: str, body: Object) -> Object:
+    def create(self, path: str, body: Object, **query: str) -> Object:
         """Make an object."""
-        return self._send("POST", path, body)
+        return self._send("POST", path, body, query=query)
 
     def replace(self, path: str, body: Object) -> Object:
         """Put an object."""

@@ -8,6 +8,7 @@ import pytest
 
 from scheduler.adapters.prometheus import Metrics
 from scheduler.config_file import parse_config
+from scheduler.network.presets import PRESETS
 from scheduler.policies.registry import POLICIES
 from scheduler.settings import TOKEN_PATTERN, load_settings
 from server.refusals import refuse_what_can_not_be
@@ -139,7 +140,7 @@ def test_rights_are_exactly_those_of_the_list(case: ValueSet, rendered: list[Man
 
 def test_the_configuration_is_one_that_the_server_takes(rendered: list[Manifest]) -> None:
     text = the(rendered, "ConfigMap", _fullname(rendered))["data"]["dallyd.yaml"]
-    config = parse_config(text, source="dallyd.yaml", policies=POLICIES)
+    config = parse_config(text, source="dallyd.yaml", policies=POLICIES, fabrics=PRESETS)
     (server,) = the(rendered, "Deployment")["spec"]["template"]["spec"]["containers"]
     environ = {entry["name"]: "" for entry in server["env"]}
     settings = load_settings({}, environ=environ, file_values=config.server)

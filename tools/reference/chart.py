@@ -10,8 +10,8 @@ from tools.reference import markdown
 
 VALUES = Path(__file__).resolve().parents[2] / "helm" / "values.yaml"
 
-_TEXT = """Installs `dallyd` on Kubernetes 1.30 or newer, with SQLite on a volume or an external PostgreSQL.
-The [guide](../docs/kubernetes.md) says how, step by step.
+_TEXT = """Installs `dallyd` on Kubernetes 1.30 or newer, with SQLite on a volume or an external
+PostgreSQL. The [guide](../docs/installing.md) says how, step by step.
 
 ```sh
 helm install dally helm/ --namespace dally --create-namespace
