@@ -11,6 +11,7 @@ from pathlib import Path
 import uuid_utils
 
 from api.attempt_tokens import AttemptTokens
+from api.cluster_facts import ClusterFacts
 from api.dependencies import ApiDependencies, ReadinessCheck
 from api.limits import ApiLimits
 from scheduler.adapters.local.cluster import LocalCluster
@@ -31,6 +32,7 @@ from server.driver import LoopDriver
 from server.executor_home import executor_id, labelled, refuse_workers_of_others
 from server.fan_out import FanOut
 from server.housekeeping import Housekeeping, KeepTimes
+from server.log_steps import LogSteps, LogStepsThread
 from server.machine import Machine
 from server.release import VERSION
 from server.sole_scheduler import SoleLeadership
@@ -74,6 +76,7 @@ def start_scheduler(
 ) -> Scheduler:
     """The local executor and the loop over it; `stack` takes them down in the right order."""
     settings, store, clock = foundation.settings, foundation.store, foundation.clock
+    links = foundation.config.topology.links
     refuse_workers_of_others(store, settings.data_dir)
     wake = threading.Event()
     cluster = stack.enter_context(local_cluster(foundation, machine, on_change=wake.set))
@@ -104,6 +107,10 @@ def start_scheduler(
         on_death=on_death,
     )
     stack.callback(store.on_change(driver.wake, requests_only=True))
+    steps = LogSteps(store, cluster, clock, ClusterFacts(store, clock, links).distances)
+    reader = LogStepsThread(steps)
+    reader.start()
+    stack.callback(reader.stop, in_seconds(settings.stop_timeout))
     driver.start()
     stack.callback(driver.stop, in_seconds(settings.stop_timeout))
     return Scheduler(driver=driver, cluster=cluster)

@@ -110,4 +110,5 @@ class Communication(Wire):
     phases: Annotated[tuple[PhaseRequest, ...], Field(strict=False, max_length=64)] = ()
     """Earliest first."""
     step_pattern: Annotated[str, Field(max_length=512)] = ""
-    """Regular expression whose first group is a step time in seconds in the log of rank 0."""
+    """Regular expression (RE2) whose first group is a step time in seconds in a line of the log of
+    rank 0; read while the job itself reports no steps."""

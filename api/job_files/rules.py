@@ -8,6 +8,7 @@ from itertools import pairwise
 from api.documents.document import child
 from api.job_files.communication_mapping import to_profile
 from api.job_files.schemas import WORKERS_MAX, JobFile, JobRequest
+from api.job_files.step_patterns import StepPatternError, step_pattern
 from api.job_files.validation import nearest
 from scheduler.domain.communication import Axis, ParallelAxes
 from scheduler.domain.errors import SpecProblem
@@ -87,8 +88,6 @@ def _not_yet(spec: JobRequest) -> Iterator[SpecProblem]:
     warning = spec.checkpoint.warning if spec.checkpoint else None
     if warning is not None and parse_duration(warning) > 0:
         yield _unsupported("/spec/checkpoint/warning", "checkpoint.warning", "0.2")
-    if spec.communication is not None and spec.communication.step_pattern:
-        yield _unsupported("/spec/communication/stepPattern", "communication.stepPattern", "0.2")
     places = [("/spec/resources", spec.resources)]
     places += [(f"/spec/roles/{i}/resources", role.resources) for i, role in enumerate(spec.roles)]
     for pointer, resources in places:
@@ -343,12 +342,21 @@ def _communication(spec: JobRequest) -> Iterator[SpecProblem]:
     if steps != sorted(set(steps)):
         detail = "must be in order of untilStep, each later than the one before"
         yield SpecProblem(pointer=f"{at}/phases", reason="InvalidValue", detail=detail)
+    if section.step_pattern:
+        yield from _step_pattern(f"{at}/stepPattern", section.step_pattern)
     for i, traffic in enumerate(section.traffic):
         if parse_bytes(traffic.bytes_per_step) == 0:
             detail = "must be more than 0"
             yield SpecProblem(
                 pointer=f"{at}/traffic/{i}/bytesPerStep", reason="OutOfRange", detail=detail
             )
+
+
+def _step_pattern(pointer: str, text: str) -> Iterator[SpecProblem]:
+    try:
+        step_pattern(text)
+    except StepPatternError as error:
+        yield SpecProblem(pointer=pointer, reason="InvalidValue", detail=str(error))
 
 
 def _policies(spec: JobRequest, around: Surroundings) -> Iterator[SpecProblem]:

@@ -1,5 +1,7 @@
 """Reports of steps are taken in: each is stored in one unit with what it teaches of its job."""
 
+from dataclasses import replace
+
 from scheduler.control.estimating import Distances
 from scheduler.domain.errors import ConflictError
 from scheduler.domain.job import Attempt, Job
@@ -21,6 +23,8 @@ def take_in(
     for _ in range(TRIES_MAX):
         stored = store.step_times([job.id]).get(job.id, StoredStepTimes())
         times = distances.learned(job.spec, attempt, report, stored.times)
+        if not report.is_from_log:
+            times = replace(times, reports_itself=True)
         if times == stored.times:
             break
         save = SaveStepTimes(job_id=job.id, times=times, expected_revision=stored.revision)

@@ -271,7 +271,8 @@ class CommunicationProfile:
     phases: tuple[CommunicationPhase, ...] = ()
     """Earliest first."""
     step_pattern: str = ""
-    """Regular expression whose first group is a step time in seconds in the log of rank 0."""
+    """Regular expression (RE2) whose first group is a step time in seconds in a line of the log of
+    rank 0; read while the job itself reports no steps."""
 
     def __post_init__(self) -> None:
         assert self.gradient_bytes is None or self.gradient_bytes >= 0

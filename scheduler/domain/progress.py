@@ -7,7 +7,7 @@ from scheduler.domain.instants import Instant
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """One report of rank 0 of an attempt."""
+    """One report of rank 0 of an attempt, or what its log told instead."""
 
     step: int
     step_seconds: float
@@ -16,3 +16,5 @@ class Progress:
     accuracy: float | None = None
     steps_total: int | None = None
     reported_at: Instant
+    is_from_log: bool = False
+    """Read off the log of rank 0, where `step` counts the lines that told a step time."""

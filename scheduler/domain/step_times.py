@@ -41,6 +41,8 @@ class LearnedStepTimes:
 
     tiers: tuple[LearnedTier, ...] = ()
     """Sorted by GPU model, then level."""
+    reports_itself: bool = False
+    """Whether the job has ever reported a step itself: then its log is not read for more."""
 
     def at(self, level: LevelName, gpu_model: GpuModel = GpuModel("")) -> LearnedTier | None:
         """What was learned at that level on those GPUs."""

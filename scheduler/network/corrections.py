@@ -47,9 +47,8 @@ def observed(
     else:
         tier = _with_sample(replace(known, predicted_s=predicted_s), ratio)
     others = [t for t in learned.tiers if t is not known]
-    return LearnedStepTimes(
-        tiers=tuple(sorted((*others, tier), key=lambda t: (t.gpu_model, t.level)))
-    )
+    tiers = tuple(sorted((*others, tier), key=lambda t: (t.gpu_model, t.level)))
+    return replace(learned, tiers=tiers)
 
 
 def corrected_s(

@@ -55,6 +55,24 @@ def test_it_is_silent_by_default(server: Server) -> None:
     assert {"gang_placed", "gang_moved"} <= {fact["event"] for fact in facts}
 
 
+def test_steps_are_read_off_the_log_of_a_job_that_reports_none(server: Server) -> None:
+    trains = "while :; do echo iter_time=0.125; sleep 0.1; done"
+    declared = {"computeSeconds": 0.1, "stepPattern": "iter_time=([0-9.]+)"}
+    server.submit("train", ["sh", "-c", trains], communication=declared)
+    sensitivity = "/api/v1/projects/default/jobs/train/sensitivity"
+
+    def measured() -> list[float]:
+        (item,) = server.request("GET", sensitivity).json()["items"]
+        return [t["measuredSeconds"] for t in item["tiers"] if "measuredSeconds" in t]
+
+    wait_until(lambda: bool(measured()), "a step time was read")
+    assert measured() == [pytest.approx(0.125)]
+    server.stop()
+    server.start()
+    assert measured() == [pytest.approx(0.125)]
+    server.cancel("train", now=True)
+
+
 def test_a_second_server_on_the_same_folder_is_refused(server: Server, tmp_path: Path) -> None:
     other = Server(tmp_path / "other", env={"DALLYD_DATA_DIR": server.env["DALLYD_DATA_DIR"]})
     other.folder.mkdir()

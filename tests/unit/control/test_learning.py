@@ -54,7 +54,7 @@ def test_what_reports_teach_is_stored_and_corrects_the_estimate() -> None:
 def test_a_step_that_took_no_time_is_stored_and_teaches_nothing() -> None:
     store = filled(MemoryStore())
     take_in(store, JOB, ATTEMPT, a_report(0.0), DISTANCES)
-    assert store.step_times([JOB.id]) == {}
+    assert learned(store).tiers == ()
     assert len(store.progress(JOB.id)) == 1
 
 
@@ -62,7 +62,7 @@ def test_an_attempt_whose_node_is_gone_teaches_nothing() -> None:
     store = filled(MemoryStore())
     others = [node for node in CLUSTER.nodes if node.name != NodeName("r1-n1")]
     take_in(store, JOB, ATTEMPT, a_report(3.0), Distances(CLUSTER.levels, others))
-    assert store.step_times([JOB.id]) == {}
+    assert learned(store).tiers == ()
     assert len(store.progress(JOB.id)) == 1
 
 

@@ -311,10 +311,22 @@ BROKEN = [
         id="shared memory",
     ),
     pytest.param(
-        {"communication": {"stepPattern": "(a)"}},
+        {"communication": {"stepPattern": "iter_time=([0-9.]+"}},
         "/spec/communication/stepPattern",
-        "NotSupportedYet",
-        id="step pattern",
+        "InvalidValue",
+        id="a step pattern that does not parse",
+    ),
+    pytest.param(
+        {"communication": {"stepPattern": "(?<=time=)([0-9.]+)"}},
+        "/spec/communication/stepPattern",
+        "InvalidValue",
+        id="a step pattern that looks around",
+    ),
+    pytest.param(
+        {"communication": {"stepPattern": "[0-9.]+"}},
+        "/spec/communication/stepPattern",
+        "InvalidValue",
+        id="a step pattern without a group",
     ),
 ]
 
