@@ -25,7 +25,7 @@ KNOB_TEXTS: Final[Mapping[str, str]] = {
     "clock": "When the clock of a job that waits for closer GPUs runs: `idle` (its offer was "
     "declined and GPUs it could use stay idle), `declined` or `pending` (always).",
     "timers": "Timers of waiting jobs: `tuned` (learned from past waits), `naive` (to show its "
-    "collapse), `value` (what waiting is worth) or `fixed`.",
+    "collapse), `value` (what waiting is worth), `fixed`, `zero` or `infinite`.",
     "fixed_timer": "Timer of each tier with `timers: fixed`.",
     "wait_max": "The timers of one job add up to no more than this (not with `timers: fixed`).",
     "offer_speed_min": "An offer counts as its tier if its predicted speed is at least this share "

@@ -14,6 +14,7 @@ from scheduler.domain.instants import SECOND, Duration, Instant
 from scheduler.domain.job import (
     Attempt,
     AttemptPhase,
+    CheckpointRequest,
     FailurePolicy,
     Job,
     JobPhase,
@@ -64,6 +65,8 @@ class SpecFields(TypedDict, total=False):
     pool: ids.PoolName | None
     topology: TopologyRequest
     communication: CommunicationProfile | None
+    iterations: int | None
+    checkpoint: CheckpointRequest
     run_time_max: Duration | None
     hang_timeout: Duration | None
     failure_policy: FailurePolicy

@@ -119,6 +119,25 @@ def claim_stops(plan: Plan, live: LiveJobs, outside: Outside, *, epoch: Epoch) -
     return Claimed(job_ids=tuple(stop.job_id for stop in plan.stop), has_lost_a_race=False)
 
 
+def claim_waits(plan: Plan, live: LiveJobs, outside: Outside, *, epoch: Epoch) -> bool:
+    """Note the waits of jobs that have declined an offer, in one unit; whether a race was lost."""
+    jobs = [
+        replace(live.pending[wait.job_id], revision=wait.revision, waiting=wait.episode)
+        for wait in plan.waits
+    ]
+    if not jobs:
+        return False
+    changes = tuple(SaveJob(job=job, expected_revision=job.revision) for job in jobs)
+    try:
+        outside.store.write(Unit(changes=changes, epoch=epoch))
+    except ConflictError:
+        outside.sink.emit("waits_lost", {"jobs": len(jobs)})
+        return True
+    for job in jobs:
+        live.changed(revised(job, job))
+    return False
+
+
 def cancel_waiting(live: LiveJobs, outside: Outside, *, epoch: Epoch) -> bool:
     """End the jobs that hold nothing and were asked to stop; whether a race was lost."""
     now = outside.clock.now()
@@ -198,6 +217,7 @@ def _claim(
         attempts=job.attempts + 1,
         not_before=None,
         promised=None,
+        waiting=None if job.waiting is None else job.waiting.standing(now),
         last_placed_at=now,
         start_number=start_number,
     )

@@ -12,6 +12,7 @@ from scheduler.control.applying import (
     cancel_waiting,
     claim_starts,
     claim_stops,
+    claim_waits,
     withdraw_promises,
 )
 from scheduler.control.census import Census
@@ -203,13 +204,16 @@ class ControlLoop:
         if withdraw_promises(plan, self._live, self._outside, epoch=epoch):
             self._basis = None
             return True
+        has_lost_waits = claim_waits(plan, self._live, self._outside, epoch=epoch)
         if not (plan.start or plan.stop or plan.promise):
-            return False
+            # Noted clocks change nothing that the same decision would not find again.
+            self._basis = None if has_lost_waits else self._present_basis()
+            return has_lost_waits
         started = claim_starts(plan, self._live, self._watch.nodes, self._outside, epoch=epoch)
         stopped = claim_stops(plan, self._live, self._outside, epoch=epoch)
         for job_id in (*started.job_ids, *stopped.job_ids):
             self._settling.advance(job_id, moment, epoch)
-        has_lost = started.has_lost_a_race or stopped.has_lost_a_race
+        has_lost = has_lost_waits or started.has_lost_a_race or stopped.has_lost_a_race
         if has_lost:
             # What the decision was made on may look the same, and is not.
             self._basis = None

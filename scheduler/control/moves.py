@@ -18,6 +18,7 @@ from scheduler.domain.ids import NodeName, Rank
 from scheduler.domain.instants import Duration, Instant, after
 from scheduler.domain.job import AttemptPhase, JobPhase, Outcome, StopCause, WorkerEnd
 from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.patience import carried_on
 from scheduler.ports.cluster import WorkerState
 
 BEFORE_RELEASE = frozenset({AttemptPhase.RESERVED, AttemptPhase.PREPARING, AttemptPhase.PREPARED})
@@ -125,11 +126,12 @@ def _ran_unseen(gang: Gang, moment: Moment) -> Move | None:
 
 def _job_after_end(gang: Gang, outcome: Outcome, moment: Moment) -> Gang:
     end = gang.deciding_end
+    run_time = run_time_of(gang.attempt)
     then = after_end(
         gang.job,
         outcome,
         exit_code=None if end is None else end.exit_code,
-        run_time=run_time_of(gang.attempt),
+        run_time=run_time,
         knobs=moment.knobs,
     )
     moved = gang.job.moved_to(
@@ -140,7 +142,8 @@ def _job_after_end(gang: Gang, outcome: Outcome, moment: Moment) -> Gang:
         not_before=after(moment.now, then.backoff) if then.backoff else None,
         stop_requested=None,
         stop_now=False,
-        ran_for=Duration(moved.ran_for + run_time_of(gang.attempt)),
+        ran_for=Duration(moved.ran_for + run_time),
+        waiting=carried_on(moved.waiting, run_time, moment.now),
         restarts_user=then.restarts_user,
         restarts_infra=then.restarts_infra,
         failures_in_row=then.failures_in_row,

@@ -28,6 +28,10 @@ class Timers(StrEnum):
     """What waiting is worth, alone."""
     FIXED = "fixed"
     """`fixed_timer`, whatever waiting is worth."""
+    ZERO = "zero"
+    """Nobody waits."""
+    INFINITE = "infinite"
+    """Everybody waits for his best tier, however long."""
 
 
 class JobOrder(StrEnum):

@@ -64,6 +64,16 @@ class WaitEpisode:
         return replace(self, clock=self.clock_at(now), runs_since=None)
 
 
+def carried_on(episode: WaitEpisode | None, run_time: Duration, now: Instant) -> WaitEpisode | None:
+    """The next episode of a job that ran after one: the clock goes on if the run was shorter.
+
+    Else a job could wait, run for minutes, be stopped and wait again for ever.
+    """
+    if episode is None or episode.clock <= run_time:
+        return None
+    return WaitEpisode(began_at=now, clock=episode.clock)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evictions:
     """What moves and preemptions have cost a job so far."""

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from scheduler.domain.codec import LEFT_OUT
-from scheduler.domain.ids import JobId, QueueName, Sequence
+from scheduler.domain.history import NOTHING_PAST, PastJobs
+from scheduler.domain.ids import GpuModel, JobId, QueueName, Sequence
 from scheduler.domain.instants import Duration, Instant
 from scheduler.domain.job import Attempt, Job
 from scheduler.domain.knobs import PolicyKnobs
@@ -70,6 +71,10 @@ class StepTimes(Protocol):
         """Step time at one placement."""
         ...
 
+    def gpu_model_of(self, placement: Placement) -> GpuModel:
+        """The model of its GPUs."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
@@ -95,3 +100,4 @@ class Snapshot:
     """What distance costs jobs on this cluster, if it is at hand."""
     past_waits: tuple[WaitObservation, ...] = ()
     """The newest of each demand bucket and level."""
+    past_jobs: PastJobs = NOTHING_PAST

@@ -8,12 +8,13 @@ from scheduler.domain.placement import LevelMissing, NeverFits, Placement, PoolM
 from scheduler.domain.plan import Plan, Start, Withdrawal
 from scheduler.domain.snapshot import Snapshot
 from scheduler.domain.topology import Node
+from scheduler.engine.clocks import keep_clocks
 from scheduler.engine.decision import Decision, answers_of
 from scheduler.engine.reranking import rerank
 from scheduler.engine.scratch import Scratch
 from scheduler.engine.standing import Standing
 from scheduler.engine.waiting import Waiting
-from scheduler.policies.interface import Policy, PolicyMaker
+from scheduler.policies.interface import PolicyMaker
 from scheduler.policies.registry import policy_named
 
 HOPELESS = (NeverFits, PoolMissing, LevelMissing)
@@ -35,6 +36,7 @@ def decide_by_knobs(standing: Standing, snapshot: Snapshot) -> Decision:
 def decide_on(standing: Standing, snapshot: Snapshot, policy_maker: PolicyMaker) -> Decision:
     """The same decision, on a standing that holds the snapshot's facts."""
     # 1. Put the waiting line in the policy's order.
+    snapshot = _with_step_times(snapshot, standing)
     policy = policy_maker(snapshot)
     standing.line.sort(policy, snapshot.now)
     scratch = Scratch(
@@ -53,7 +55,11 @@ def decide_on(standing: Standing, snapshot: Snapshot, policy_maker: PolicyMaker)
         else:
             rerank(scratch, policy.ranks)
 
-    # 4. What holds until something is taken or freed is not asked again.
+        # 4. The clocks of those who declined run or stand.
+        if policy.patience is not None:
+            keep_clocks(scratch, policy.patience)
+
+    # 5. What holds until something is taken or freed is not asked again.
     if not scratch.has_changed:
         standing.parked.update(scratch.parked)
     plan = Plan(
@@ -62,7 +68,9 @@ def decide_on(standing: Standing, snapshot: Snapshot, policy_maker: PolicyMaker)
         stop=tuple(scratch.stop),
         promise=tuple(scratch.promise),
         withdraw=tuple(_withdrawals(scratch)),
-        next_wakeup=_next_wakeup(policy, standing),
+        waits=tuple(scratch.waits),
+        observations=tuple(scratch.observations),
+        next_wakeup=_next_wakeup(scratch),
     )
     return Decision(plan=plan, blocked=scratch.blocked, alike=scratch.alike, stuck=scratch.stuck)
 
@@ -118,6 +126,21 @@ def _consider(waiting: Waiting, scratch: Scratch) -> None:
         scratch.walk.shut_queue(waiting.kind.queue)
 
 
-def _next_wakeup(policy: Policy, standing: Standing) -> Instant | None:
-    instants = (standing.line.next_rest_end(), policy.next_decision_at())
+def _with_step_times(snapshot: Snapshot, standing: Standing) -> Snapshot:
+    """What distance costs is worked out once per generation of nodes."""
+    if snapshot.step_times is not None and snapshot.tree is not None:
+        return snapshot
+    return replace(
+        snapshot,
+        step_times=snapshot.step_times or standing.step_times,
+        tree=standing.free.tree,
+    )
+
+
+def _next_wakeup(scratch: Scratch) -> Instant | None:
+    instants = (
+        scratch.standing.line.next_rest_end(),
+        scratch.policy.next_decision_at(),
+        scratch.next_wakeup,
+    )
     return min((at for at in instants if at is not None), default=None)

@@ -4,10 +4,12 @@ from dataclasses import dataclass, field
 
 from scheduler.domain.ids import JobId, QueueName
 from scheduler.domain.job import Job
+from scheduler.domain.instants import Instant
 from scheduler.domain.placement import Blocked, Placement
-from scheduler.domain.plan import Promise, Start, Stop
+from scheduler.domain.plan import Promise, Start, Stop, Wait
 from scheduler.domain.snapshot import Snapshot
 from scheduler.engine.choosing import DEFAULT_RULES, FIRST_FIT, Rules
+from scheduler.domain.waits import WaitObservation
 from scheduler.engine.placing import place_gang
 from scheduler.engine.standing import Standing
 from scheduler.engine.waiting import Kind, Waiting, Walk
@@ -27,6 +29,12 @@ class Scratch:
     promise: list[Promise] = field(default_factory=list)
     void: list[Job] = field(default_factory=list)
     """Jobs whose promise can not be kept."""
+    waits: list[Wait] = field(default_factory=list)
+    observations: list[WaitObservation] = field(default_factory=list)
+    declined: dict[JobId, Offer] = field(default_factory=dict)
+    """Jobs that could start and do not want to, with the offer."""
+    next_wakeup: Instant | None = None
+    """When time alone changes something, as far as it is known."""
     blocked: dict[JobId, Blocked] = field(default_factory=dict)
     alike: dict[Kind, Blocked] = field(default_factory=dict)
     stuck: dict[QueueName, JobId] = field(default_factory=dict)
@@ -36,6 +44,8 @@ class Scratch:
     """Something was taken or let go: the standing's parked answers do not hold here."""
     parked: dict[int, Blocked] = field(default_factory=dict)
     """Equal requests get one answer as long as what is free only shrinks."""
+    offers: dict[int, Offer] = field(default_factory=dict)
+    """And one offer as long as nothing is taken."""
 
     @property
     def rules(self) -> Rules:
@@ -45,12 +55,17 @@ class Scratch:
     def place(self, waiting: Waiting) -> Placement | Blocked:
         """Where the gang fits now, or why nowhere; whether the policy likes it is not asked."""
         number = waiting.kind.request
+        offer = self.offers.get(number)
+        if offer is not None:
+            return offer.placement
         known = self.parked.get(number)
         if known is None and not self.has_changed:
             known = self.standing.parked.get(number)
         if known is None:
             answer = place_gang(waiting.request, self.standing.free, self.rules)
             if isinstance(answer, Placement):
+                if self.policy.ranks is None:
+                    self.offers[number] = Offer(placement=answer)
                 return answer
             known = answer
         self.parked[number] = known
@@ -58,9 +73,15 @@ class Scratch:
 
     def accepts(self, waiting: Waiting, placement: Placement) -> bool:
         """Whether the policy takes the offer; if not, its reason is the job's answer."""
-        declined = self.policy.accept(waiting.job, Offer(placement=placement))
+        job = waiting.job
+        offer = self.offers.get(waiting.kind.request) or Offer(placement=placement)
+        declined = self.policy.accept(job, offer)
         if declined is not None:
-            self.blocked[waiting.job.id] = declined
+            self.blocked[job.id] = declined
+            if self.policy.patience is not None:
+                self.declined[job.id] = offer
+        elif self.policy.patience is not None:
+            self.observations += self.policy.patience.lessons(job, offer)
         return declined is None
 
     def begin(self, waiting: Waiting, placement: Placement) -> None:
@@ -68,7 +89,17 @@ class Scratch:
         job = waiting.job
         self.standing.free.take(placement, waiting.request)
         self.has_changed = True
+        self.offers.clear()
         self.start.append(Start(job_id=job.id, revision=job.revision, placement=placement))
+
+    def wake_at(self, at: Instant) -> None:
+        """Time alone changes something then."""
+        if self.next_wakeup is None or at < self.next_wakeup:
+            self.next_wakeup = at
+
+    def leaves_line(self) -> set[JobId]:
+        """Jobs that start."""
+        return {start.job_id for start in self.start}
 
     def refuse(self, waiting: Waiting, answer: Blocked) -> None:
         """All jobs of its kind wait, and need not be asked."""

@@ -14,6 +14,7 @@ from scheduler.domain.reservation import Reservation
 from scheduler.domain.snapshot import RunningGang, Snapshot
 from scheduler.domain.topology import Node, TopologyTree, topology_tree
 from scheduler.engine.free_gpus import FreeGpus
+from scheduler.engine.ladders import Ladders
 from scheduler.engine.waiting import WaitingLine
 
 
@@ -28,6 +29,9 @@ class Standing:
         """By number of the request."""
         self.promises: dict[JobId, Placement] = {}
         """Where waiting jobs start next; held as if they were there already."""
+        self.ticking: set[JobId] = set()
+        """Waiting jobs whose clocks run."""
+        self.step_times = Ladders(tree, tuple(nodes))
         self.version = 0
         """Counts the changes of what is free."""
         self._numbers: dict[GangRequest, NumberedRequest] = {}
@@ -48,6 +52,7 @@ class Standing:
         """The nodes have changed."""
         self.free = FreeGpus(tree, nodes)
         self.nodes = {node.name: node for node in nodes}
+        self.step_times = Ladders(tree, tuple(nodes))
         for gang in held:
             self.free.hold(gang.reservations)
         for job_id, placement in self.promises.items():
@@ -58,12 +63,15 @@ class Standing:
         """Nobody waits or holds anything."""
         self.line.clear()
         self.promises.clear()
+        self.ticking.clear()
         self.renew(self.free.tree, self.free.nodes, ())
 
     def waits(self, job: Job) -> None:
         """A job waits, or one that waited has changed."""
         self.waits_no_more(job.id)
         self.line.put(job, self._number(gang_request(job.spec)))
+        if job.waiting is not None and job.waiting.runs_since is not None:
+            self.ticking.add(job.id)
         if job.promised is not None:
             self.promises[job.id] = job.promised
             self.free.take(job.promised, self.line[job.id].request)
@@ -75,6 +83,7 @@ class Standing:
         if promised is not None:
             self.free.release(promised, self.line[job_id].request)
             self._changed()
+        self.ticking.discard(job_id)
         self.line.drop(job_id)
 
     def holds(self, before: Sequence[Reservation], now: Sequence[Reservation]) -> None:

@@ -36,6 +36,11 @@ class Fifo:
         """Take it."""
         return None
 
+    @property
+    def patience(self) -> None:
+        """Nobody declines."""
+        return None
+
     def blocks_later(self, job: Job) -> bool:
         """In a queue whose policy is the strict one."""
         name = job.spec.queue

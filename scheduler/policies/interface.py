@@ -3,6 +3,7 @@
 The engine asks in this order, once a cycle:
     key(job)            in which order jobs are considered
     accept(job, offer)  take this placement, or wait (declining never holds up the others)
+    patience            timers and clocks of jobs that decline offers, if any do
     blocks_later(job)   whether a job that stays behind holds up those after it
     ranks               how running gangs stand among the jobs that wait, if they may be stopped
     next_decision_at()  when its answers may change though nothing else happens
@@ -14,8 +15,10 @@ from typing import Protocol
 
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Job
+from scheduler.domain.patience import WaitEpisode
 from scheduler.domain.placement import Blocked, Placement
 from scheduler.domain.snapshot import RunningGang, Snapshot
+from scheduler.domain.waits import WaitObservation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +57,39 @@ class Ranks(Protocol):
         ...
 
 
+class Patience(Protocol):
+    """The part of a policy that keeps the clocks of jobs that decline offers."""
+
+    def episode(self, job: Job) -> WaitEpisode:
+        """The job's wait with its timers frozen: as it is, or as it begins now."""
+        ...
+
+    def runs(self, *, is_declined: bool, leaves_idle: bool) -> bool:
+        """Whether the clock of a waiting job runs until the next cycle.
+
+        `leaves_idle`: GPUs that the job could have used stay idle after this one.
+        """
+        ...
+
+    def expires_at(self, job: Job, offer: Offer) -> Instant | None:
+        """When the job would take this offer if its clock ran from now on; None: never."""
+        ...
+
+    def lessons(self, job: Job, offer: Offer) -> tuple[WaitObservation, ...]:
+        """What the job's wait teaches if it takes this offer now."""
+        ...
+
+
 class Policy(Orders, Protocol):
     """A policy that looks at one snapshot."""
 
     def accept(self, job: Job, offer: Offer) -> Blocked | None:
         """None to take the offer; else why the job had better wait."""
+        ...
+
+    @property
+    def patience(self) -> "Patience | None":
+        """Clocks of jobs that decline; None: nobody declines."""
         ...
 
     def blocks_later(self, job: Job) -> bool:

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 
 from scheduler.domain.errors import NotFoundError
-from scheduler.policies import fifo, las, shortest
+from scheduler.policies import dally, fifo, las, shortest
 from scheduler.policies.interface import PolicyMaker
 
 POLICIES: Mapping[str, PolicyMaker] = {
+    **{name: dally.dally_named(name) for name in dally.VARIANTS},
     fifo.STRICT: fifo.Fifo,
     fifo.BACKFILL: fifo.Fifo,
     "nowait": fifo.Fifo,

@@ -18,6 +18,11 @@ class Reranked:
         """Take it."""
         return None
 
+    @property
+    def patience(self) -> None:
+        """Nobody declines."""
+        return None
+
     def blocks_later(self, job: Job) -> bool:
         """Never."""
         return False

@@ -1,0 +1,174 @@
+"""Ladders of jobs on one cluster: the tiers each could have by capacity, with its step times there.
+
+Made anew with every generation of nodes; each ladder is computed once and shared by alike jobs.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from scheduler.domain.gang import GangRequest, gang_request
+from scheduler.domain.ids import GpuModel, JobId, NodeName
+from scheduler.domain.job import Job
+from scheduler.domain.ladder import Ladder, Rung
+from scheduler.domain.placement import Placement
+from scheduler.domain.topology import Node, TopologyTree
+from scheduler.engine.distance import gang_shape
+from scheduler.engine.free_gpus import FreeGpus
+from scheduler.engine.placing import place_gang
+from scheduler.network.cluster_fabric import fabric_of_cluster
+from scheduler.network.sensitivity import SensitivityTable
+from scheduler.network.shape import Shape, shape_of_placement
+
+LADDERS_KEPT = 100_000
+"""Jobs whose ladders are kept at hand."""
+
+UNKNOWN_STARTS_AT = 1
+"""A job that says nothing of its communication does not hold out for a tier closer than this: it
+behaves as if it preferred the first level above `node`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """The closest tier a gang could have on one GPU model, and how it would stand there."""
+
+    gpu_model: GpuModel
+    placement: Placement
+
+
+class Ladders:
+    """See StepTimes; `nodes` as they are now, whoever holds their GPUs."""
+
+    def __init__(self, tree: TopologyTree, nodes: Sequence[Node]) -> None:
+        self._tree = tree
+        self._nodes = tuple(nodes)
+        self._by_job: dict[JobId, Ladder] = {}
+        self._ladders: dict[object, Ladder] = {}
+
+    def ladder(self, job: Job) -> Ladder:
+        """See StepTimes."""
+        found = self._by_job.get(job.id)
+        if found is None:
+            if len(self._by_job) >= LADDERS_KEPT:
+                self._by_job.clear()
+            found = self._by_job[job.id] = self._shared(job)
+        return found
+
+    def step_s(self, job: Job, placement: Placement) -> float:
+        """See StepTimes."""
+        shape = self._shape(job, placement)
+        if shape is None:
+            return 0.0
+        model = self.gpu_model_of(placement)
+        profile = job.spec.communication
+        return self._table.iteration_time(profile, shape, gpu_model=model).total_s
+
+    def gpu_model_of(self, placement: Placement) -> GpuModel:
+        """The GPU model of the first node (models are mixed only where the job says so)."""
+        return self._models[placement.assignments[0].node]
+
+    def _shared(self, job: Job) -> Ladder:
+        """One ladder for all jobs that say the same."""
+        spec = job.spec
+        request = gang_request(spec)
+        key = (spec.communication, request, spec.topology.preferred)
+        found = self._ladders.get(key)
+        if found is None:
+            if len(self._ladders) >= LADDERS_KEPT:
+                self._ladders.clear()
+            found = self._ladders[key] = self._made(job, request)
+        return found
+
+    def _made(self, job: Job, request: GangRequest) -> Ladder:
+        if not job.spec.gpus:
+            return Ladder()
+        reaches = list(self._reaches(request))
+        rungs = [rung for reach in reaches for rung in self._rungs(job, reach)]
+        names_models = len(reaches) > 1
+        rungs.sort(
+            key=lambda rung: (
+                (rung.step_s, rung.tier, rung.gpu_model) if names_models else (0.0, rung.tier, "")
+            )
+        )
+        return Ladder(rungs=tuple(_monotone(rungs)), names_models=names_models)
+
+    def _reaches(self, request: GangRequest) -> Iterator[_Reach]:
+        """The closest tier by capacity: per GPU model, unless the gang mixes them."""
+        models: tuple[GpuModel, ...] = request.models or self._empty.models
+        if request.mixes_models or not models[1:]:
+            choices = [request]
+        else:
+            choices = [replace(request, models=(model,)) for model in sorted(models)]
+        for choice in choices:
+            placement = place_gang(choice, self._empty)
+            if isinstance(placement, Placement):
+                yield _Reach(self.gpu_model_of(placement), placement)
+
+    def _rungs(self, job: Job, reach: _Reach) -> Iterator[Rung]:
+        first = max(reach.placement.tier, self._starts_at(job))
+        last = self._widest(job)
+        sensitivity = self._table.sensitivity(
+            job.spec.communication, gang_shape(job.spec), gpu_model=reach.gpu_model
+        )
+        known = {time.tier: time for time in sensitivity.tiers}
+        for tier in range(first, last + 1):
+            time = known.get(tier)
+            if time is not None:
+                step_s, compute_s = time.step_s, time.time.compute_s
+            elif tier == reach.placement.tier:
+                step_s = self.step_s(job, reach.placement)
+                compute_s = min(step_s, sensitivity.compute_s)
+            else:
+                continue
+            yield Rung(
+                tier=tier,
+                level=self._tree.levels[tier].name,
+                gpu_model=reach.gpu_model,
+                step_s=step_s,
+                compute_s=compute_s,
+            )
+
+    def _starts_at(self, job: Job) -> int:
+        """The tier that waiting starts at."""
+        preferred = job.spec.topology.preferred
+        if preferred is not None:
+            return self._tree.level_index(preferred) or 0
+        if job.spec.communication is None:
+            return min(UNKNOWN_STARTS_AT, len(self._tree.levels) - 1)
+        return 0
+
+    def _widest(self, job: Job) -> int:
+        required = job.spec.topology.required
+        index = None if required is None else self._tree.level_index(required)
+        return len(self._tree.levels) - 1 if index is None else index
+
+    def _shape(self, job: Job, placement: Placement) -> Shape | None:
+        return shape_of_placement(
+            placement,
+            gpus_by_role={role.name: role.gpus_per_worker for role in job.spec.roles},
+            paths_by_node=self._paths,
+        )
+
+    @cached_property
+    def _empty(self) -> FreeGpus:
+        return FreeGpus(self._tree, self._nodes)
+
+    @cached_property
+    def _table(self) -> SensitivityTable:
+        return SensitivityTable(fabric_of_cluster(self._tree.levels[1:-1], self._nodes))
+
+    @cached_property
+    def _paths(self) -> Mapping[NodeName, tuple[str, ...]]:
+        return dict(zip(self._tree.nodes, self._tree.paths, strict=True))
+
+    @cached_property
+    def _models(self) -> Mapping[NodeName, GpuModel]:
+        return {node.name: node.gpu_model for node in self._nodes}
+
+
+def _monotone(rungs: Sequence[Rung]) -> Iterator[Rung]:
+    """No rung is faster than the one above it."""
+    slowest = 0.0
+    for rung in rungs:
+        slowest = max(slowest, rung.step_s)
+        yield rung if rung.step_s == slowest else replace(rung, step_s=slowest)

@@ -1,0 +1,224 @@
+"""Dally, after arXiv 2401.16492: jobs hold out for closer GPUs as long as that is worth it to them.
+
+Sensitivity to distance decides who waits, where jobs go and who moves; attained service decides the
+order. Its variants differ in their knobs alone.
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from scheduler.domain.ids import JobId
+from scheduler.domain.instants import Duration, Instant, after
+from scheduler.domain.job import Job
+from scheduler.domain.knobs import JobOrder, PolicyKnobs, Timers, WaitClock
+from scheduler.domain.ladder import Ladder
+from scheduler.domain.patience import WaitEpisode
+from scheduler.domain.placement import Blocked, Placement, WaitingForCloserTier
+from scheduler.domain.snapshot import Snapshot
+from scheduler.domain.waits import WaitObservation, demand_bucket
+from scheduler.policies import holding_out
+from scheduler.policies.holding_out import Lessons
+from scheduler.policies.interface import Key, Offer, PolicyMaker
+from scheduler.policies.remaining import remaining_time
+from scheduler.policies.sensitive_order import SensitiveOrder
+
+Variant = Callable[[PolicyKnobs], PolicyKnobs]
+
+VARIANTS: Mapping[str, Variant] = {
+    "dally": lambda knobs: knobs,
+    "dally-classic": lambda knobs: replace(knobs, order=JobOrder.N1, clock=WaitClock.PENDING),
+    "dally-manual": lambda knobs: replace(knobs, timers=Timers.FIXED),
+    "dally-nowait": lambda knobs: replace(knobs, timers=Timers.ZERO),
+    "dally-consolidated": lambda knobs: replace(knobs, timers=Timers.INFINITE),
+    # The same; who runs it tells it how long jobs run.
+    "dally-informed": lambda knobs: knobs,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What an offer is to jobs with one ladder."""
+
+    rung: int
+    step_s: float
+    placement: Placement
+    """Kept, so that its identity stands for it."""
+
+
+class Dally:
+    """See Policy and Patience."""
+
+    def __init__(self, snapshot: Snapshot, variant: Variant = VARIANTS["dally"]) -> None:
+        knobs = variant(snapshot.knobs)
+        self._snapshot = snapshot if knobs is snapshot.knobs else replace(snapshot, knobs=knobs)
+        self._knobs = knobs
+        self._order = SensitiveOrder(self._snapshot)
+        self._judged: dict[tuple[int, int], _Judged] = {}
+        self._episodes: dict[JobId, WaitEpisode] = {}
+
+    @property
+    def order_version(self) -> Hashable:
+        """See Orders."""
+        return self._order.version
+
+    def key(self, job: Job) -> Key:
+        """See Orders."""
+        return self._order.key(job)
+
+    @property
+    def ranks(self) -> None:
+        """Running gangs are kept; the few that are stopped are chosen one by one."""
+        return None
+
+    @property
+    def patience(self) -> "Dally":
+        """This policy."""
+        return self
+
+    def blocks_later(self, job: Job) -> bool:
+        """Never: who waits leaves the GPUs to the others."""
+        return False
+
+    def next_decision_at(self) -> Instant | None:
+        """Clocks apart, time alone changes nothing."""
+        return None
+
+    def accept(self, job: Job, offer: Offer) -> Blocked | None:
+        """Take the best tier, and a wider one when the clock has outlasted the closer ones."""
+        ladder = self._ladder(job)
+        rung = self._rung(job, ladder, offer)
+        if rung == 0:
+            return None
+        episode = self.episode(job)
+        needed = holding_out.threshold(episode.timers, rung)
+        now = self._snapshot.now
+        clock = episode.clock_at(now)
+        if needed is not None and clock >= needed:
+            return None
+        waits_for = _waits_for(episode, clock)
+        return WaitingForCloserTier(
+            level=episode.timers[waits_for].level,
+            until=None if needed is None else after(now, Duration(needed - clock)),
+            timer=needed,
+            timer_samples=episode.timers[waits_for].samples,
+            offered_level=offer.placement.tier_name,
+            gpus_free_at_offer=job.spec.gpus,
+            domains_at_offer=self._domains(offer.placement, ladder.rungs[waits_for].tier),
+            step_slowdown=self._judge(job, ladder, offer).step_s / ladder.rungs[waits_for].step_s,
+        )
+
+    # Patience.
+
+    def episode(self, job: Job) -> WaitEpisode:
+        """See Patience."""
+        found = self._episodes.get(job.id)
+        if found is None:
+            found = self._episodes[job.id] = self._frozen(job)
+        return found
+
+    def runs(self, *, is_declined: bool, leaves_idle: bool) -> bool:
+        """See Patience."""
+        match self._knobs.clock:
+            case WaitClock.IDLE:
+                return is_declined and leaves_idle
+            case WaitClock.DECLINED:
+                return is_declined
+            case WaitClock.PENDING:
+                return True
+
+    def expires_at(self, job: Job, offer: Offer) -> Instant | None:
+        """See Patience."""
+        episode = self.episode(job)
+        needed = holding_out.threshold(episode.timers, self._rung(job, self._ladder(job), offer))
+        if needed is None:
+            return None
+        now = self._snapshot.now
+        return after(now, Duration(max(0, needed - episode.clock_at(now))))
+
+    def lessons(self, job: Job, offer: Offer) -> tuple[WaitObservation, ...]:
+        """See Patience."""
+        if job.waiting is None or not job.waiting.timers:
+            return ()
+        return holding_out.observations(
+            job.id,
+            demand_bucket(job.spec.gpus),
+            job.waiting,
+            taken=self._rung(job, self._ladder(job), offer),
+            at=self._snapshot.now,
+        )
+
+    def _frozen(self, job: Job) -> WaitEpisode:
+        """The episode as it is, or one that begins now; its timers are frozen from here on."""
+        waiting = job.waiting
+        if waiting is not None and waiting.timers:
+            return waiting
+        now = self._snapshot.now
+        if waiting is None:
+            waiting = WaitEpisode(began_at=now)
+        if self._knobs.clock is WaitClock.PENDING:
+            waiting = replace(waiting, began_at=job.phase_since, runs_since=job.phase_since)
+        ladder = self._ladder(job)
+        lessons = Lessons(waits=self._snapshot.past_waits, now=now, knobs=self._knobs)
+        remaining = remaining_time(job, ladder, self._snapshot)
+        timers = holding_out.timers_of(job, ladder, remaining, lessons)
+        return replace(waiting, timers=timers)
+
+    def _ladder(self, job: Job) -> Ladder:
+        assert self._snapshot.step_times is not None, "the engine brings them"
+        return self._snapshot.step_times.ladder(job)
+
+    def _rung(self, job: Job, ladder: Ladder, offer: Offer) -> int:
+        """The rung the offer counts as; 0 if there is nothing to wait for."""
+        if not ladder.rungs[1:]:
+            return 0
+        if not ladder.names_models and offer.placement.tier < ladder.best.tier:
+            return 0
+        return self._judge(job, ladder, offer).rung
+
+    def _judge(self, job: Job, ladder: Ladder, offer: Offer) -> _Judged:
+        key = (id(ladder), id(offer.placement))
+        found = self._judged.get(key)
+        if found is None:
+            found = self._judged[key] = self._judged_anew(job, ladder, offer.placement)
+        return found
+
+    def _judged_anew(self, job: Job, ladder: Ladder, placement: Placement) -> _Judged:
+        times = self._snapshot.step_times
+        assert times is not None
+        model = times.gpu_model_of(placement)
+        number = ladder.place_of(placement.tier, model)
+        if number is None:
+            number = next(
+                (n for n, rung in enumerate(ladder.rungs) if rung.tier >= placement.tier),
+                len(ladder.rungs) - 1,
+            )
+        step_s = ladder.rungs[number].step_s if not placement.tier else times.step_s(job, placement)
+        rung = holding_out.rung_of_offer(
+            ladder, number=number, step_s=step_s, speed_min=self._knobs.offer_speed_min
+        )
+        return _Judged(rung, max(step_s, ladder.rungs[rung].step_s), placement)
+
+    def _domains(self, placement: Placement, tier: int) -> int:
+        """How many domains of a level the placement touches."""
+        tree = self._snapshot.tree
+        if tree is None:
+            return 0
+        homes = tree.domain_of[tier]
+        return len({homes[tree.index_of[each.node]] for each in placement.assignments})
+
+
+def _waits_for(episode: WaitEpisode, clock: Duration) -> int:
+    """The widest rung the job would take by now."""
+    number = 0
+    while number + 1 < len(episode.timers):
+        needed = holding_out.threshold(episode.timers, number + 1)
+        if needed is None or clock < needed:
+            return number
+        number += 1
+    return number
+
+
+def dally_named(name: str) -> PolicyMaker:
+    """A variant by name."""
+    return partial(Dally, variant=VARIANTS[name])
