@@ -15,8 +15,9 @@ from scheduler.domain.plan import Plan, Start
 from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.domain.snapshot import RunningGang
 from scheduler.domain.topology import Node
+from scheduler.domain.waits import WaitObservation
 from scheduler.ports.kill_points import KillPoint, reach
-from scheduler.ports.unit import Reserve, SaveAttempt, SaveJob, Unit
+from scheduler.ports.unit import RecordWaits, Reserve, SaveAttempt, SaveJob, Unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +59,16 @@ def claim_starts(
     now = outside.clock.now()
     indices = FreeIndices(nodes, live.attempts.values())
     claimed: list[JobId] = []
+    waits: dict[JobId, list[WaitObservation]] = {}
+    for wait in plan.observations:
+        waits.setdefault(wait.job_id, []).append(wait)
     for start in plan.start:
         job = live.pending[start.job_id]
         number = live.next_start_number()
         unit, taken = _claim(job, start, indices, epoch=epoch, now=now, start_number=number)
+        learned = waits.get(job.id)
+        if learned:
+            unit = replace(unit, changes=(*unit.changes, RecordWaits(waits=tuple(learned))))
         reach(KillPoint.LAUNCH_BEFORE_RESERVE)
         try:
             outside.store.write(unit)

@@ -17,6 +17,7 @@ from scheduler.control.applying import (
 )
 from scheduler.control.census import Census
 from scheduler.control.cluster_watch import ClusterWatch
+from scheduler.control.lessons import PastLessons
 from scheduler.control.live_jobs import LiveJobs
 from scheduler.control.moves import Moment
 from scheduler.control.observing import Observed, outage_answers, snapshot_of
@@ -73,7 +74,10 @@ class ControlLoop:
         self._standing = Standing(self._watch.tree)
         self._live = LiveJobs(self._standing)
         self._strays = Strays(outside, self._live, self._watch)
-        self._settling = Settling(outside, self._live, self._watch, self._strays)
+        self._lessons = PastLessons()
+        self._settling = Settling(
+            outside, self._live, self._watch, strays=self._strays, lessons=self._lessons
+        )
         self._book = AnswerBook()
         self._census = Census(outside.sink)
         self._epoch: Epoch | None = None
@@ -137,6 +141,7 @@ class ControlLoop:
         self._told_at = None
         self._outside.sink.emit("leadership", {"epoch": epoch, "leads": epoch is not None})
         if epoch is not None:
+            self._lessons.read(self._outside.store)
             last = self._outside.store.last_cycle()
             self._cycle = last.cycle if last is not None else 0
             self._cycle_told_at = None
@@ -211,6 +216,9 @@ class ControlLoop:
             return has_lost_waits
         started = claim_starts(plan, self._live, self._watch.nodes, self._outside, epoch=epoch)
         stopped = claim_stops(plan, self._live, self._outside, epoch=epoch)
+        self._lessons.note_waits(
+            wait for wait in plan.observations if wait.job_id in started.job_ids
+        )
         for job_id in (*started.job_ids, *stopped.job_ids):
             self._settling.advance(job_id, moment, epoch)
         has_lost = has_lost_waits or started.has_lost_a_race or stopped.has_lost_a_race
@@ -224,8 +232,15 @@ class ControlLoop:
         if not self._watch.is_reachable:
             assert self._live.sequence is not None
             return Decision(plan=Plan(made_on=self._live.sequence))
+        live = self._live
         observed = Observed(
-            now=now, knobs=self._knobs, queues=self._queues, lengths=self._outside.lengths
+            now=now,
+            knobs=self._knobs,
+            queues=self._queues,
+            lengths=self._outside.lengths,
+            measured=self._outside.measured,
+            past_waits=self._lessons.waits(),
+            past_jobs=self._lessons.jobs(live.pending.values(), live.attempts.values(), now),
         )
         snapshot = snapshot_of(self._live, self._watch, observed)
         began = self._outside.clock.now()

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 
 from scheduler.control.cluster_watch import ClusterWatch
 from scheduler.control.live_jobs import LiveJobs
+from scheduler.domain.history import NOTHING_PAST, PastJobs
 from scheduler.domain.ids import JobId, QueueName
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import submission_order
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.placement import Blocked, ClusterUnreachable
 from scheduler.domain.queue import Queue
-from scheduler.domain.snapshot import Lengths, Snapshot
+from scheduler.domain.snapshot import Lengths, Measurements, Snapshot
+from scheduler.domain.waits import WaitObservation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +24,9 @@ class Observed:
     knobs: PolicyKnobs
     queues: Mapping[QueueName, Queue]
     lengths: Lengths | None = None
+    measured: Measurements | None = None
+    past_waits: tuple[WaitObservation, ...] = ()
+    past_jobs: PastJobs = NOTHING_PAST
 
 
 def snapshot_of(live: LiveJobs, watch: ClusterWatch, observed: Observed) -> Snapshot:
@@ -38,6 +43,9 @@ def snapshot_of(live: LiveJobs, watch: ClusterWatch, observed: Observed) -> Snap
         knobs=observed.knobs,
         tree=watch.tree,
         lengths=observed.lengths,
+        measured=observed.measured,
+        past_waits=observed.past_waits,
+        past_jobs=observed.past_jobs,
     )
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from scheduler.domain.errors import LeaseLapsedError
-from scheduler.domain.snapshot import Lengths
+from scheduler.domain.snapshot import Lengths, Measurements
 from scheduler.ports.clock import Clock
 from scheduler.ports.cluster import Cluster
 from scheduler.ports.event_sink import EventSink
@@ -22,6 +22,8 @@ class Outside:
     sink: EventSink
     lengths: Lengths | None = None
     """Told to policies in each snapshot."""
+    measured: Measurements | None = None
+    """As well."""
 
     def acting_cluster(self) -> Cluster:
         """The cluster, to ask something of it. Raises LeaseLapsedError unless this is the leader.

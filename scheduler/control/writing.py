@@ -5,11 +5,12 @@ from dataclasses import replace
 from enum import Enum
 
 from scheduler.control.gang import Gang
+from scheduler.control.lessons import job_end
 from scheduler.control.moves import Move
 from scheduler.domain.ids import Epoch
 from scheduler.domain.job import AttemptPhase, Job, JobPhase, StopCause
 from scheduler.ports.kill_points import KillPoint
-from scheduler.ports.unit import Change, FreeReservations, SaveAttempt, SaveJob, Unit
+from scheduler.ports.unit import Change, FreeReservations, RecordEnd, SaveAttempt, SaveJob, Unit
 
 
 class Step(Enum):
@@ -75,6 +76,8 @@ def unit_of(before: Gang, move: Move, epoch: Epoch) -> Unit:
     changes.append(SaveAttempt(attempt=after.attempt))
     if move.freed:
         changes.append(FreeReservations(attempt=before.key, ranks=tuple(move.freed)))
+    if after.job.ended_at is not None:
+        changes.append(RecordEnd(end=job_end(after.job, after.job.ended_at)))
     return Unit(changes=tuple(changes), events=move.events, epoch=epoch)
 
 

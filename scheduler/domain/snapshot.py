@@ -7,7 +7,7 @@ from typing import Protocol
 from scheduler.domain.codec import LEFT_OUT
 from scheduler.domain.history import NOTHING_PAST, PastJobs
 from scheduler.domain.ids import GpuModel, JobId, QueueName, Sequence
-from scheduler.domain.instants import Duration, Instant
+from scheduler.domain.instants import Duration, Instant, elapsed
 from scheduler.domain.job import Attempt, Job
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.ladder import Ladder
@@ -26,6 +26,12 @@ class RunningGang:
     attempt: Attempt
     reservations: tuple[Reservation, ...]
     """What it still holds, in rank order: ranks that have ended hold nothing any more."""
+
+    def run_time(self, now: Instant) -> Duration:
+        """How long its job has run in all its attempts."""
+        since = self.attempt.running_since
+        running = Duration(0) if since is None else elapsed(since, now)
+        return Duration(self.job.ran_for + running)
 
 
 class Lengths(Protocol):

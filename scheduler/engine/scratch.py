@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from scheduler.domain.ids import JobId, QueueName
-from scheduler.domain.job import Job
 from scheduler.domain.instants import Instant
+from scheduler.domain.job import Job
 from scheduler.domain.placement import Blocked, Placement
 from scheduler.domain.plan import Promise, Start, Stop, Wait
 from scheduler.domain.snapshot import Snapshot

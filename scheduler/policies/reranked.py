@@ -1,6 +1,6 @@
 """What policies have in common that rank running gangs with the jobs that wait."""
 
-from scheduler.domain.instants import Duration, Instant, elapsed
+from scheduler.domain.instants import Instant
 from scheduler.domain.job import Job
 from scheduler.domain.placement import Blocked
 from scheduler.domain.snapshot import RunningGang, Snapshot
@@ -36,16 +36,9 @@ class Reranked:
         return None
 
 
-def run_time(gang: RunningGang, now: Instant) -> Duration:
-    """How long a gang's job has run in all its attempts."""
-    since = gang.attempt.running_since
-    running = Duration(0) if since is None else elapsed(since, now)
-    return Duration(gang.job.ran_for + running)
-
-
 def service(gang: RunningGang, now: Instant) -> ServiceTime:
     """GPU time a gang's job has had."""
-    return gang.job.spec.gpus * run_time(gang, now)
+    return gang.job.spec.gpus * gang.run_time(now)
 
 
 def service_before(job: Job) -> ServiceTime:

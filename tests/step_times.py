@@ -1,0 +1,54 @@
+"""Step times as a test says: what each job loses per level, whatever the network model thinks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from scheduler.domain.ids import GpuModel
+from scheduler.domain.job import Job
+from scheduler.domain.ladder import Ladder, Rung
+from scheduler.domain.placement import Placement
+from scheduler.domain.topology import CLUSTER_LEVEL, NODE_LEVEL
+from tests.builders import LEVEL_NAMES
+
+COMPUTE_S = 0.1
+
+
+@dataclass
+class SaidStepTimes:
+    """Slow-downs by job name and tier (0 is `node`); a placement is as fast as its tier."""
+
+    slowdowns: Mapping[str, Sequence[float]]
+    best: int = 1
+    """Index of the closest tier that holds the jobs by capacity."""
+    levels: Sequence[str] = (NODE_LEVEL, LEVEL_NAMES[0], CLUSTER_LEVEL)
+    placements: dict[Placement, float] = field(default_factory=dict)
+    """Placements that are slower than their tier, by how much."""
+    _kept: dict[str, Ladder] = field(default_factory=dict)
+
+    def ladder(self, job: Job) -> Ladder:
+        """See StepTimes."""
+        if job.name not in self._kept:
+            slow = self._slow(job)
+            self._kept[job.name] = Ladder(
+                rungs=tuple(
+                    Rung(
+                        tier=tier,
+                        level=self.levels[tier],  # type: ignore[arg-type]  # plain text
+                        step_s=COMPUTE_S * slow[tier],
+                        compute_s=COMPUTE_S,
+                    )
+                    for tier in range(self.best, len(slow))
+                )
+            )
+        return self._kept[job.name]
+
+    def step_s(self, job: Job, placement: Placement) -> float:
+        """See StepTimes."""
+        return COMPUTE_S * self._slow(job)[placement.tier] * self.placements.get(placement, 1.0)
+
+    def gpu_model_of(self, placement: Placement) -> GpuModel:
+        """See StepTimes."""
+        return GpuModel("")
+
+    def _slow(self, job: Job) -> Sequence[float]:
+        return self.slowdowns.get(job.name, (1.0,) * len(self.levels))
