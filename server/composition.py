@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import uuid_utils
@@ -27,6 +28,8 @@ from scheduler.control.loop import ControlLoop
 from scheduler.control.outside import Outside
 from scheduler.domain.instants import Instant, in_seconds
 from scheduler.domain.lease import LeaseTimes
+from scheduler.engine.ladders import Ladders
+from scheduler.network.cluster_fabric import fabric_of_cluster
 from scheduler.settings import Settings
 from server.driver import LoopDriver
 from server.executor_home import executor_id, labelled, refuse_workers_of_others
@@ -89,6 +92,10 @@ def start_scheduler(
         leadership=leadership,
         clock=clock,
         sink=FanOut(LogSink(), foundation.metrics),
+        step_times=partial(
+            Ladders,
+            fabric_maker=partial(fabric_of_cluster, plan=foundation.config.topology.links),
+        ),
     )
     kept = KeepTimes(events=settings.events_kept, audit=settings.audit_kept)
     housekeeping = Housekeeping(store, clock, kept)

@@ -20,6 +20,7 @@ from scheduler.domain.instants import DAY, Duration, Instant
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.queue import DEFAULT_PROJECT
 from scheduler.domain.topology import Level, Node
+from scheduler.engine.ladders import NoDistance, StepTimesMaker
 from scheduler.ports.unit import SaveKnobs, Unit
 from simulator.agenda import Agenda, Kind
 from simulator.cluster import SimulatedCluster
@@ -60,6 +61,8 @@ class Scenario:
     """Whether the policy is told how long jobs run; else its view has no durations at all."""
     speeds: Callable[[], Speeds] = FullSpeed
     """Makes the network of this run."""
+    step_times: StepTimesMaker = NoDistance
+    """What the policy believes that distance costs."""
 
 
 EventLog = Callable[[Event], None]
@@ -113,6 +116,7 @@ class _Run:
                 clock=self._clock,
                 sink=_SilentSink(),
                 lengths=self._cluster if scenario.tells_lengths else None,
+                step_times=scenario.step_times,
             ),
             poll=POLL,
             tell_every=POLL,

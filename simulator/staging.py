@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.topology import Node
+from scheduler.engine.ladders import Ladders, NoDistance, StepTimesMaker
 from scheduler.network.fabric import Fabric
 from scheduler.policies.registry import POLICIES
 from simulator.errors import OptionError
@@ -87,6 +89,7 @@ def staged(trace: Trace, topology: Topology, options: RunOptions) -> Staged:
         faults=options.faults,
         tells_lengths=options.policy in KNOW_LENGTHS,
         speeds=_speeds(topology, nodes, options.network, fabric),
+        step_times=_step_times(fabric),
     )
     return Staged(scenario=scenario, world=world)
 
@@ -107,6 +110,11 @@ def _check(options: RunOptions) -> None:
         raise OptionError("--policy", f"no policy named {options.policy!r}; there are {known}")
     if options.network is not None and options.allocation is Allocation.COUNTER:
         raise OptionError("--allocation", "a counter has no network; say --network off")
+
+
+def _step_times(fabric: Fabric | None) -> StepTimesMaker:
+    """The policy knows the links of its cluster, and nothing of who is on them."""
+    return NoDistance if fabric is None else partial(Ladders, fabric_maker=lambda *_: fabric)
 
 
 def _speeds(

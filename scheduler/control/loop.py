@@ -71,7 +71,7 @@ class ControlLoop:
         self._poll = poll
         self._tell_every = tell_every
         self._watch = ClusterWatch()
-        self._standing = Standing(self._watch.tree)
+        self._standing = Standing(self._watch.tree, step_times_maker=outside.step_times)
         self._live = LiveJobs(self._standing)
         self._strays = Strays(outside, self._live, self._watch)
         self._lessons = PastLessons()

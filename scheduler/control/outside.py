@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from scheduler.domain.errors import LeaseLapsedError
 from scheduler.domain.snapshot import Lengths, Measurements
+from scheduler.engine.ladders import Ladders, StepTimesMaker
 from scheduler.ports.clock import Clock
 from scheduler.ports.cluster import Cluster
 from scheduler.ports.event_sink import EventSink
@@ -24,6 +25,8 @@ class Outside:
     """Told to policies in each snapshot."""
     measured: Measurements | None = None
     """As well."""
+    step_times: StepTimesMaker = Ladders
+    """What distance costs on the cluster."""
 
     def acting_cluster(self) -> Cluster:
         """The cluster, to ask something of it. Raises LeaseLapsedError unless this is the leader.

@@ -3,7 +3,7 @@
 Made anew with every generation of nodes; each ladder is computed once and shared by alike jobs.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,11 +12,13 @@ from scheduler.domain.ids import GpuModel, JobId, NodeName
 from scheduler.domain.job import Job
 from scheduler.domain.ladder import Ladder, Rung
 from scheduler.domain.placement import Placement
-from scheduler.domain.topology import Node, TopologyTree
+from scheduler.domain.snapshot import StepTimes
+from scheduler.domain.topology import Level, Node, TopologyTree
 from scheduler.engine.distance import gang_shape
 from scheduler.engine.free_gpus import FreeGpus
 from scheduler.engine.placing import place_gang
 from scheduler.network.cluster_fabric import fabric_of_cluster
+from scheduler.network.fabric import Fabric
 from scheduler.network.sensitivity import SensitivityTable
 from scheduler.network.shape import Shape, shape_of_placement
 
@@ -26,6 +28,32 @@ LADDERS_KEPT = 100_000
 UNKNOWN_STARTS_AT = 1
 """A job that says nothing of its communication does not hold out for a tier closer than this: it
 behaves as if it preferred the first level above `node`."""
+
+
+FabricMaker = Callable[[Sequence[Level], Sequence[Node]], Fabric]
+"""The links of a cluster with these levels (closest first, as configured) and nodes."""
+
+StepTimesMaker = Callable[[TopologyTree, Sequence[Node]], StepTimes]
+"""What distance costs on a cluster: made anew with every generation of its nodes."""
+
+
+class NoDistance:
+    """Where distance costs nothing: nobody has a reason to wait. See StepTimes."""
+
+    def __init__(self, tree: TopologyTree, nodes: Sequence[Node]) -> None:
+        """It is the same on every cluster."""
+
+    def ladder(self, job: Job) -> Ladder:
+        """See StepTimes."""
+        return Ladder()
+
+    def step_s(self, job: Job, placement: Placement) -> float:
+        """See StepTimes."""
+        return 0.0
+
+    def gpu_model_of(self, placement: Placement) -> GpuModel:
+        """See StepTimes."""
+        return GpuModel("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +67,15 @@ class _Reach:
 class Ladders:
     """See StepTimes; `nodes` as they are now, whoever holds their GPUs."""
 
-    def __init__(self, tree: TopologyTree, nodes: Sequence[Node]) -> None:
+    def __init__(
+        self,
+        tree: TopologyTree,
+        nodes: Sequence[Node],
+        fabric_maker: FabricMaker = fabric_of_cluster,
+    ) -> None:
         self._tree = tree
         self._nodes = tuple(nodes)
+        self._fabric_maker = fabric_maker
         self._by_job: dict[JobId, Ladder] = {}
         self._ladders: dict[object, Ladder] = {}
 
@@ -155,7 +189,7 @@ class Ladders:
 
     @cached_property
     def _table(self) -> SensitivityTable:
-        return SensitivityTable(fabric_of_cluster(self._tree.levels[1:-1], self._nodes))
+        return SensitivityTable(self._fabric_maker(self._tree.levels[1:-1], self._nodes))
 
     @cached_property
     def _paths(self) -> Mapping[NodeName, tuple[str, ...]]:

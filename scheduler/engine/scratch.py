@@ -8,8 +8,8 @@ from scheduler.domain.job import Job
 from scheduler.domain.placement import Blocked, Placement
 from scheduler.domain.plan import Promise, Start, Stop, Wait
 from scheduler.domain.snapshot import Snapshot
-from scheduler.engine.choosing import DEFAULT_RULES, FIRST_FIT, Rules
 from scheduler.domain.waits import WaitObservation
+from scheduler.engine.choosing import DEFAULT_RULES, FIRST_FIT, Rules
 from scheduler.engine.placing import place_gang
 from scheduler.engine.standing import Standing
 from scheduler.engine.waiting import Kind, Waiting, Walk

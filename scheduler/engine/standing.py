@@ -14,14 +14,19 @@ from scheduler.domain.reservation import Reservation
 from scheduler.domain.snapshot import RunningGang, Snapshot
 from scheduler.domain.topology import Node, TopologyTree, topology_tree
 from scheduler.engine.free_gpus import FreeGpus
-from scheduler.engine.ladders import Ladders
+from scheduler.engine.ladders import Ladders, StepTimesMaker
 from scheduler.engine.waiting import WaitingLine
 
 
 class Standing:
     """Free GPUs, the waiting line, and answers that hold until something is taken or freed."""
 
-    def __init__(self, tree: TopologyTree, nodes: Sequence[Node] = ()) -> None:
+    def __init__(
+        self,
+        tree: TopologyTree,
+        nodes: Sequence[Node] = (),
+        step_times_maker: StepTimesMaker = Ladders,
+    ) -> None:
         self.free = FreeGpus(tree, nodes)
         self.nodes: dict[NodeName, Node] = {node.name: node for node in nodes}
         self.line = WaitingLine()
@@ -31,7 +36,8 @@ class Standing:
         """Where waiting jobs start next; held as if they were there already."""
         self.ticking: set[JobId] = set()
         """Waiting jobs whose clocks run."""
-        self.step_times = Ladders(tree, tuple(nodes))
+        self._step_times_maker = step_times_maker
+        self.step_times = step_times_maker(tree, tuple(nodes))
         self.version = 0
         """Counts the changes of what is free."""
         self._numbers: dict[GangRequest, NumberedRequest] = {}
@@ -52,7 +58,7 @@ class Standing:
         """The nodes have changed."""
         self.free = FreeGpus(tree, nodes)
         self.nodes = {node.name: node for node in nodes}
-        self.step_times = Ladders(tree, tuple(nodes))
+        self.step_times = self._step_times_maker(tree, tuple(nodes))
         for gang in held:
             self.free.hold(gang.reservations)
         for job_id, placement in self.promises.items():

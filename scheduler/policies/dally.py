@@ -156,7 +156,7 @@ class Dally:
         now = self._snapshot.now
         if waiting is None:
             waiting = WaitEpisode(began_at=now)
-        if self._knobs.clock is WaitClock.PENDING:
+        if self._knobs.clock == WaitClock.PENDING:
             waiting = replace(waiting, began_at=job.phase_since, runs_since=job.phase_since)
         ladder = self._ladder(job)
         lessons = Lessons(waits=self._snapshot.past_waits, now=now, knobs=self._knobs)

@@ -43,7 +43,7 @@ def tuning_rules(knobs: PolicyKnobs) -> TuningRules:
         newest=knobs.tuner_newest,
         accepted_min=knobs.tuner_accepted_min,
         floor=knobs.timer_floor,
-        is_naive=knobs.timers is Timers.NAIVE,
+        is_naive=knobs.timers == Timers.NAIVE,
     )
 
 
