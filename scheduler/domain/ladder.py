@@ -26,9 +26,12 @@ class Rung:
     """The part of a step that is not exposed communication."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ladder:
-    """All rungs of a job, fastest first; empty if nothing is known."""
+    """All rungs of a job, fastest first; empty if nothing is known.
+
+    Alike jobs share one, so that what was worked out for it is found by it (it equals only itself).
+    """
 
     rungs: tuple[Rung, ...] = ()
     names_models: bool = False

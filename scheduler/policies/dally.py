@@ -42,8 +42,6 @@ class _Judged:
 
     rung: int
     step_s: float
-    placement: Placement
-    """Kept, so that its identity stands for it."""
 
 
 class Dally:
@@ -54,7 +52,7 @@ class Dally:
         self._snapshot = snapshot if knobs is snapshot.knobs else replace(snapshot, knobs=knobs)
         self._knobs = knobs
         self._order = SensitiveOrder(self._snapshot)
-        self._judged: dict[tuple[int, int], _Judged] = {}
+        self._judged: dict[tuple[Ladder, Offer], _Judged] = {}
         self._episodes: dict[JobId, WaitEpisode] = {}
 
     @property
@@ -177,7 +175,7 @@ class Dally:
         return self._judge(job, ladder, offer).rung
 
     def _judge(self, job: Job, ladder: Ladder, offer: Offer) -> _Judged:
-        key = (id(ladder), id(offer.placement))
+        key = (ladder, offer)
         found = self._judged.get(key)
         if found is None:
             found = self._judged[key] = self._judged_anew(job, ladder, offer.placement)
@@ -197,7 +195,7 @@ class Dally:
         rung = holding_out.rung_of_offer(
             ladder, number=number, step_s=step_s, speed_min=self._knobs.offer_speed_min
         )
-        return _Judged(rung, max(step_s, ladder.rungs[rung].step_s), placement)
+        return _Judged(rung, max(step_s, ladder.rungs[rung].step_s))
 
     def _domains(self, placement: Placement, tier: int) -> int:
         """How many domains of a level the placement touches."""

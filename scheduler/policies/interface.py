@@ -21,9 +21,12 @@ from scheduler.domain.snapshot import RunningGang, Snapshot
 from scheduler.domain.waits import WaitObservation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Offer:
-    """A placement that is free now: the closest level that holds the gang."""
+    """A placement that is free now: the closest level that holds the gang.
+
+    It equals only itself: what was worked out for it is found by it.
+    """
 
     placement: Placement
 
