@@ -20,6 +20,8 @@ PROBLEM_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
 """What a client is told to wait when the fault is on our side."""
 
+INSTANCE_LENGTH_MAX = 1024
+
 _ENTRIES_IN_DETAIL = 3
 
 REASON_BY_ERROR: Mapping[type[SchedulerError], str] = {
@@ -101,7 +103,7 @@ def problem_of(
         title=meaning.title,
         status=meaning.status,
         detail=detail,
-        instance=request.url.path,
+        instance=request.url.path[:INSTANCE_LENGTH_MAX],
         reason=reason,
         remedy=meaning.remedy,
         errors=list(entries),

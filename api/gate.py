@@ -5,6 +5,7 @@ that a new route is closed until somebody opens it.
 """
 
 from collections.abc import Mapping
+from http import HTTPStatus
 
 import structlog
 from anyio import to_thread
@@ -16,6 +17,7 @@ from api.bodies import too_large
 from api.callers import Caller, bearer
 from api.dependencies import Services
 from api.documents.document import BYTES_MAX
+from api.draining import Incoming
 from api.errors import (
     RequestError,
     on_bug,
@@ -64,12 +66,12 @@ class Gate:
             await self._app(scope, receive, send)
             return
         services: Services = scope["app"].state.services
-        passage = _Passage(scope, send, services)
+        passage = _Passage(scope, Incoming(scope, receive), send, services)
         try:
             await _admit(scope, services)
-            await self._app(scope, receive, passage.send)
+            await self._app(scope, passage.incoming.receive, passage.send)
         except Exception as error:  # noqa: BLE001 - the last resort: logged, and told as a 500
-            await passage.fail(error, receive)
+            await passage.fail(error)
         finally:
             passage.record()
         if passage.is_refused_change:
@@ -79,7 +81,7 @@ class Gate:
 async def _admit(scope: Scope, services: Services) -> None:
     """Let the request pass, with its caller. Raises RequestError."""
     headers = Headers(scope=scope)
-    _refuse_large(headers)
+    _refuse_body(headers)
     path: str = scope["path"]
     if is_public(path) or path in ATTEMPT_PATHS:
         return
@@ -109,7 +111,8 @@ async def _caller(headers: Headers, services: Services) -> Caller:
 class _Passage:
     """One request on its way through."""
 
-    def __init__(self, scope: Scope, send: Send, services: Services) -> None:
+    def __init__(self, scope: Scope, incoming: Incoming, send: Send, services: Services) -> None:
+        self.incoming = incoming
         self._scope = scope
         self._send = send
         self._services = services
@@ -122,13 +125,15 @@ class _Passage:
         """Pass on, with the headers that every answer has."""
         if message["type"] == "http.response.start":
             self._status = message["status"]
+            if self._status >= HTTPStatus.BAD_REQUEST:
+                await self.incoming.drain()
             headers = MutableHeaders(scope=message)
             headers["X-Request-Id"] = self._id
             for name, value in _SECURITY_HEADERS.items():
                 headers.setdefault(name, value)
         await self._send(message)
 
-    async def fail(self, error: Exception, receive: Receive) -> None:
+    async def fail(self, error: Exception) -> None:
         """Answer an error that no route has answered."""
         request = Request(self._scope)
         if isinstance(error, RequestError):
@@ -136,12 +141,13 @@ class _Passage:
         elif isinstance(error, SchedulerError):
             response = on_scheduler_error(request, error)
         else:
-            _log.exception("request_failed", request_id=self._id, path=self._scope["path"])
+            path = self._scope["path"][:_TARGET_LENGTH_MAX]
+            _log.exception("request_failed", request_id=self._id, path=path)
             response = on_bug(request, error)
         if self._status:
             # The answer has begun: it can only be cut off, so that nobody takes it for whole.
             raise error
-        await response(self._scope, receive, self.send)
+        await response(self._scope, self.incoming.receive, self.send)
 
     @property
     def is_refused_change(self) -> bool:
@@ -190,7 +196,14 @@ def _verb(method: str, path: str) -> str:
     return {"POST": "create", "PUT": "apply", "DELETE": "delete"}.get(method, method.lower())
 
 
-def _refuse_large(headers: Headers) -> None:
-    length = headers.get("content-length", "0")
+def _refuse_body(headers: Headers) -> None:
+    """Raises RequestError for a body that is too large, or whose length is told in two ways."""
+    length = headers.get("content-length")
+    if length is None:
+        return
+    if "transfer-encoding" in headers:
+        # A proxy in front may have believed the other one, and seen another request than we do.
+        detail = "has both a Content-Length and a Transfer-Encoding"
+        raise RequestError("MalformedBody", detail, headers={"Connection": "close"})
     if not length.isdecimal() or int(length[:20]) > BYTES_MAX:
         raise too_large()

@@ -6,6 +6,9 @@ from pydantic import Field
 
 from api.wire import Reply
 
+REMAINING_COUNT_MAX = 10_000
+"""Items after a page are counted up to this number: counting on would cost more than the page."""
+
 
 class ListMetadata(Reply):
     """About one page of a list."""
@@ -15,7 +18,7 @@ class ListMetadata(Reply):
     continue_: Annotated[str | None, Field(alias="continue")] = None
     """Give it back as `continue` to get the next page; absent on the last one."""
     remaining_item_count: int = 0
-    """Items after this page."""
+    """Items after this page; 10,000 stands for 10,000 or more."""
 
 
 class ObjectMetadata(Reply):

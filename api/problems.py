@@ -26,7 +26,7 @@ class Problem(Reply):
     status: int
     detail: str
     instance: str
-    """Path of the request."""
+    """Path of the request; of a very long one its beginning."""
     reason: str
     """Stable CamelCase code."""
     remedy: str

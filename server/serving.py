@@ -113,6 +113,7 @@ def _http_server(app: FastAPI, settings: Settings) -> uvicorn.Server:
         app,
         log_config=None,
         access_log=False,
+        ws="none",
         server_header=False,
         backlog=BACKLOG,
         timeout_graceful_shutdown=max(1, round(in_seconds(settings.stop_timeout))),

@@ -3,7 +3,8 @@
 import difflib
 import re
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Annotated, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -35,7 +36,24 @@ _BOUNDS = {
     "too_short": "must have at least {min_length} items",
     "finite_number": "must be a finite number",
 }
+_WORDS_OF_OTHERS = {
+    "args": "command",
+    "completions": "workers",
+    "gpu": "gpusPerWorker",
+    "gpus": "gpusPerWorker",
+    "gpuspernode": "gpusPerWorker",
+    "gputype": "gpuModels",
+    "nodes": "workers",
+    "parallelism": "workers",
+    "partition": "queue",
+    "priorityclassname": "priority",
+    "replicas": "workers",
+    "walltime": "duration",
+}
+"""What other schedulers call our fields, in lower case."""
+
 _OPTIONS_SHOWN_MAX = 12
+_PLACES_SHOWN_MAX = 2
 _OWN_REASON = re.compile(r"[A-Z][A-Za-z]+")
 
 
@@ -104,8 +122,13 @@ def _explained(found: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
 def _unknown(found: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
     if found["type"] == "extra_forbidden":
         name = str(found["loc"][-1])[:80]
+        places = _places_by_name(model).get(name)
+        if places:
+            return "UnknownField", f"is not a field here; it belongs to {' or '.join(places)}"
         valid = _field_names(model, found["loc"][:-1])
-        return "UnknownField", f"is not a field here{nearest(name, valid)}"
+        ours = _WORDS_OF_OTHERS.get(name.lower())
+        hint = f'; did you mean "{ours}"?' if ours in valid else nearest(name, valid)
+        return "UnknownField", f"is not a field here{hint}"
     valid = re.findall(r"'([^']*)'", str(found.get("ctx", {}).get("expected", "")))
     value = found["input"]
     if not isinstance(value, str):
@@ -149,6 +172,23 @@ def _field_names(model: type[BaseModel], location: tuple[int | str, ...]) -> lis
     if current is None:
         return []
     return [field.alias or name for name, field in current.model_fields.items()]
+
+
+@cache
+def _places_by_name(model: type[BaseModel]) -> Mapping[str, tuple[str, ...]]:
+    """Where in a body fields of a name stand, e.g. `spec.checkpoint`; the outermost first."""
+    found: dict[str, list[str]] = {}
+    level: list[tuple[str, type[BaseModel]]] = [("", model)]
+    while level:
+        inner: list[tuple[str, type[BaseModel]]] = []
+        for place, section in level:
+            for field in section.model_fields.values():
+                name = field.alias or ""
+                found.setdefault(name, []).append(place or "the top level")
+                below = f"{place}.{name}" if place else name
+                inner += [(below, one) for one in _models_in(field.annotation)]
+        level = inner
+    return {name: tuple(places[:_PLACES_SHOWN_MAX]) for name, places in found.items()}
 
 
 def _models_in(annotation: object) -> Iterator[type[BaseModel]]:

@@ -10,7 +10,7 @@ import click
 from pydantic import JsonValue, TypeAdapter
 
 from api.events.schemas import EventView
-from api.lists import ListMetadata
+from api.lists import REMAINING_COUNT_MAX, ListMetadata
 from cli import output
 from cli.client import Client, Parameters
 from cli.command import Session, command
@@ -91,7 +91,12 @@ def get(
             _expect_all(found, names, items)
     _show(found, items, form, is_headed=not no_headers, is_single=len(names) == 1)
     if remaining:
-        output.note(f"showing {len(items)} of {len(items) + remaining}, use --limit 0 for all")
+        output.note(_cut_note(len(items), remaining))
+
+
+def _cut_note(shown: int, remaining: int) -> str:
+    least = "at least " if remaining >= REMAINING_COUNT_MAX else ""
+    return f"showing {shown} of {least}{shown + remaining}, use --limit 0 for all"
 
 
 def _list_path(client: Client, kind: Kind, *, is_everywhere: bool) -> str:
