@@ -5,7 +5,6 @@ from heapq import nsmallest
 from typing import assert_never
 
 from scheduler.adapters.memory.knowledge import change_what_is_known
-from scheduler.adapters.memory.lessons import LessonKey
 from scheduler.adapters.memory.tables import ReplyKey, Singles, Tables, Tombstone, UndoLog
 from scheduler.domain.errors import (
     ConflictError,
@@ -17,6 +16,7 @@ from scheduler.domain.errors import (
 from scheduler.domain.event import Event
 from scheduler.domain.ids import JobId, Sequence
 from scheduler.domain.job import Attempt, Job
+from scheduler.domain.lessons import keyed_ends, keyed_waits
 from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.unit import (
     Change,
@@ -355,12 +355,9 @@ def _learn(work: UnitInProgress, sequence: Sequence) -> None:
     for lesson in work.lessons:
         match lesson:
             case RecordWaits(waits=waits):
-                tables.waits.add(
-                    ((LessonKey((w.demand, w.level), w.at, w.job_id), w) for w in waits), sequence
-                )
+                tables.waits.add(keyed_waits(waits), sequence)
             case RecordEnd(end=end):
-                key = LessonKey((0, end.queue), end.at, end.job_id)
-                tables.ends.add([(key, end)], sequence)
+                tables.ends.add(keyed_ends([end]), sequence)
             case _:
                 assert_never(lesson)
 

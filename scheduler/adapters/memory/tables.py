@@ -4,7 +4,6 @@ from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from scheduler.adapters.memory.lessons import Lessons
 from scheduler.domain.communication import ModelProfile
 from scheduler.domain.event import Event, FoldKey
 from scheduler.domain.ids import JobId, JobName, ProjectName, QueueName, Sequence
@@ -12,18 +11,12 @@ from scheduler.domain.instants import Instant
 from scheduler.domain.job import Attempt, Job
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.lease import NOBODY, LeaseRow
+from scheduler.domain.lessons import Lessons, ended_jobs, past_waits
 from scheduler.domain.progress import Progress
 from scheduler.domain.queue import DEFAULT_PROJECT, DEFAULT_QUEUE, Project, Queue
 from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.domain.topology import Level, Node
-from scheduler.domain.waits import (
-    ENDS_KEPT,
-    ENDS_KEPT_FOR,
-    WAITS_KEPT,
-    WAITS_KEPT_FOR,
-    JobEnd,
-    WaitObservation,
-)
+from scheduler.domain.waits import JobEnd, WaitObservation
 from scheduler.ports.job_store import StoredStepTimes
 from scheduler.ports.unit import Answer, AuditRow, RecordCycle, RememberReply, Token
 
@@ -80,12 +73,8 @@ class Tables:
     step_times: dict[JobId, StoredStepTimes] = field(default_factory=dict)
     profiles: dict[tuple[ProjectName, str], ModelProfile] = field(default_factory=dict)
     answers: dict[JobId, Answer] = field(default_factory=dict)
-    waits: Lessons[WaitObservation] = field(
-        default_factory=lambda: Lessons(kept=WAITS_KEPT, kept_for=WAITS_KEPT_FOR)
-    )
-    ends: Lessons[JobEnd] = field(
-        default_factory=lambda: Lessons(kept=ENDS_KEPT, kept_for=ENDS_KEPT_FOR)
-    )
+    waits: Lessons[WaitObservation] = field(default_factory=past_waits)
+    ends: Lessons[JobEnd] = field(default_factory=ended_jobs)
     events: dict[FoldKey, Event] = field(default_factory=dict)
     """By sequence: an event that is folded goes to the end."""
     projects: dict[ProjectName, Project] = field(

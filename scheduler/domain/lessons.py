@@ -1,12 +1,23 @@
-"""What past jobs teach, in memory: the newest rows of each kind, and which are new to a reader."""
+"""What past jobs teach: of each kind the newest, in the order they were written.
+
+The memory store keeps them so, and the loop what it has read of a store.
+"""
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import Generic, NamedTuple, TypeVar
 
 from scheduler.domain.ids import JobId, Sequence
 from scheduler.domain.instants import Duration, Instant
+from scheduler.domain.waits import (
+    ENDS_KEPT,
+    ENDS_KEPT_FOR,
+    WAITS_KEPT,
+    WAITS_KEPT_FOR,
+    JobEnd,
+    WaitObservation,
+)
 
 T = TypeVar("T")
 
@@ -42,6 +53,10 @@ class Lessons(Generic[T]):
         for kind, at in newest.items():
             self._forget(kind, Instant(at - self._kept_for))
 
+    def all(self) -> tuple[T, ...]:
+        """Every row, by sequence."""
+        return tuple(row for _, row in self._rows.values())
+
     def since(self, after: Sequence | None) -> tuple[T, ...]:
         """Rows written after a sequence (None: all), by sequence, then key."""
         newest_first = (
@@ -57,3 +72,23 @@ class Lessons(Generic[T]):
         for key in ages[:gone]:
             del self._rows[key]
         del ages[:gone]
+
+
+def past_waits() -> Lessons[WaitObservation]:
+    """No waits yet."""
+    return Lessons(kept=WAITS_KEPT, kept_for=WAITS_KEPT_FOR)
+
+
+def ended_jobs() -> Lessons[JobEnd]:
+    """No ends yet."""
+    return Lessons(kept=ENDS_KEPT, kept_for=ENDS_KEPT_FOR)
+
+
+def keyed_waits(waits: Iterable[WaitObservation]) -> Iterator[tuple[LessonKey, WaitObservation]]:
+    """Waits under their keys: alike are those of one demand for one level."""
+    return ((LessonKey((wait.demand, wait.level), wait.at, wait.job_id), wait) for wait in waits)
+
+
+def keyed_ends(ends: Iterable[JobEnd]) -> Iterator[tuple[LessonKey, JobEnd]]:
+    """Ends under their keys: alike are those of one queue."""
+    return ((LessonKey((0, end.queue), end.at, end.job_id), end) for end in ends)
