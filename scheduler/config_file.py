@@ -15,9 +15,9 @@ from pydantic_core import ErrorDetails
 
 from scheduler.domain.errors import SchedulerError
 from scheduler.domain.ids import ProjectName, QueueName
-from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.knob_sheet import KnobSheet, KnobTexts
 from scheduler.domain.queue import DEFAULT_QUEUE, Project, Queue
-from scheduler.knob_settings import nearest, read_knobs
+from scheduler.knob_settings import nearest, read_texts
 from scheduler.topology_file import (
     FileProblem,
     Name,
@@ -119,8 +119,8 @@ class Config:
     projects: tuple[Project, ...]
     """Those the file names; one named `default` always exists besides."""
     priorities: Mapping[str, int]
-    policy: Mapping[str, JsonValue]
-    """Knobs the file names, as written and known to be right."""
+    policy: KnobTexts
+    """Knobs the file names."""
 
 
 def empty_config() -> Config:
@@ -223,9 +223,10 @@ def _problems(file: ConfigFile, policies: Collection[str]) -> Iterator[FileProbl
     yield from _doubled("projects", [project.name for project in file.projects])
     yield from _doubled("pools", [pool.name for pool in file.pools])
     yield from _doubled("priorityClasses", [each.name for each in file.priority_classes])
-    yield from _knob_problems("policy", file.policy, policies)
+    yield from _knob_problems("policy", file.policy, policies, is_for_queue=False)
     for index, queue in enumerate(file.queues):
-        yield from _knob_problems(f"queues[{index}].knobs", queue.knobs, policies)
+        place = f"queues[{index}].knobs"
+        yield from _knob_problems(place, queue.knobs, policies, is_for_queue=True)
         if queue.policy:
             yield from _policy_problem(f"queues[{index}].policy", queue.policy, policies)
     yield from _missing_queues(file)
@@ -259,9 +260,9 @@ def _missing_pools(key: str, names: Sequence[str], file: ConfigFile) -> Iterator
 
 
 def _knob_problems(
-    place: str, values: Mapping[str, JsonValue], policies: Collection[str]
+    place: str, values: Mapping[str, JsonValue], policies: Collection[str], *, is_for_queue: bool
 ) -> Iterator[FileProblem]:
-    _, problems = read_knobs(values, PolicyKnobs())
+    _, problems = read_texts(values, is_for_queue=is_for_queue)
     for problem in problems:
         yield FileProblem(place=f"{place}.{problem.name}", detail=problem.detail)
     policy = values.get("policy")
@@ -283,8 +284,7 @@ def _config(file: ConfigFile) -> Config:
         queues=tuple(
             Queue(
                 name=QueueName(queue.name),
-                policy=queue.policy,
-                knob_overrides={name: str(value) for name, value in queue.knobs.items()},
+                knobs=KnobSheet(seeded=_texts(_knobs_of(queue), is_for_queue=True)),
             )
             for queue in file.queues
         ),
@@ -299,5 +299,15 @@ def _config(file: ConfigFile) -> Config:
             **DEFAULT_PRIORITIES,
             **{priority.name: priority.value for priority in file.priority_classes},
         },
-        policy=file.policy,
+        policy=_texts(file.policy, is_for_queue=False),
     )
+
+
+def _knobs_of(queue: QueueSection) -> Mapping[str, JsonValue]:
+    return {**queue.knobs, "policy": queue.policy} if queue.policy else queue.knobs
+
+
+def _texts(values: Mapping[str, JsonValue], *, is_for_queue: bool) -> KnobTexts:
+    texts, problems = read_texts(values, is_for_queue=is_for_queue)
+    assert not problems, "the file was checked when it was read"
+    return texts

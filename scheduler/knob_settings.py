@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from pydantic.alias_generators import to_camel
 
 from scheduler.domain.instants import Duration
+from scheduler.domain.knob_sheet import CLUSTER_KNOBS, KnobSheet, KnobTexts, knob_texts
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.quantities import QuantityError, parse_duration, render_duration
 
@@ -99,6 +100,22 @@ def read_knobs(
     return replace(base, **changes), tuple(problems)  # type: ignore[arg-type]  # read by their hints
 
 
+def read_texts(
+    values: Mapping[str, JsonValue], *, is_for_queue: bool
+) -> tuple[KnobTexts, tuple[KnobProblem, ...]]:
+    """What a sheet is told by `values`, and what could not be read."""
+    knobs, problems = read_knobs(values, PolicyKnobs())
+    texts = knob_texts(knobs)
+    names = {to_camel(name): name for name in texts}
+    misplaced = [
+        KnobProblem(name=written, detail="is one for the whole cluster; no queue has its own")
+        for written in values
+        if is_for_queue and names.get(written) in CLUSTER_KNOBS
+    ]
+    said = {names[written]: texts[names[written]] for written in values if written in names}
+    return said, (*problems, *misplaced)
+
+
 def written_knobs(knobs: PolicyKnobs) -> Iterator[tuple[str, JsonValue]]:
     """Every knob as `read_knobs` reads it back."""
     for field in fields(PolicyKnobs):
@@ -106,6 +123,13 @@ def written_knobs(knobs: PolicyKnobs) -> Iterator[tuple[str, JsonValue]]:
         is_time = _HINTS[field.name] is Duration
         plain = value.value if isinstance(value, StrEnum) else value
         yield to_camel(field.name), render_duration(value) if is_time else plain
+
+
+def written_texts(texts: KnobTexts) -> dict[str, JsonValue]:
+    """What a sheet says, as `read_texts` reads it back."""
+    knobs = KnobSheet(changed=texts).over(PolicyKnobs())
+    names = {to_camel(name) for name in texts}
+    return {name: value for name, value in written_knobs(knobs) if name in names}
 
 
 def nearest(written: str, names: Mapping[str, str] | tuple[str, ...]) -> str:

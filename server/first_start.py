@@ -11,10 +11,9 @@ from scheduler.config_file import Config
 from scheduler.domain.errors import NotFoundError
 from scheduler.domain.ids import ProjectName
 from scheduler.domain.instants import DAY, Duration, Instant, after
-from scheduler.knob_settings import read_knobs
 from scheduler.ports.account_store import AccountStore
 from scheduler.ports.job_store import JobStore
-from scheduler.ports.unit import Change, SaveKnobs, SaveProject, SaveQueue, SaveToken, Token, Unit
+from scheduler.ports.unit import Change, SaveProject, SaveQueue, SaveToken, SeedKnobs, Token, Unit
 
 ADMIN = "admin"
 GIVEN_TOKEN_ID = "00000000-0000-0000-0000-000000000001"  # noqa: S105 - an id, no secret
@@ -26,22 +25,28 @@ class Store(JobStore, AccountStore, Protocol):
 
 
 def apply_config(store: JobStore, config: Config) -> None:
-    """Write what the file says of queues, projects and policy, where the store says otherwise."""
-    queues = {queue.name: queue for queue in store.queues()}
+    """Write what the file says of queues, projects and policy, where the store says otherwise.
+
+    Knobs that the file does not name any more go back to their defaults, in queues that it does not
+    name any more as well. What was changed live stays.
+    """
+    known = {queue.name: queue for queue in store.queues()}
+    named = {queue.name: queue for queue in config.queues}
     projects = {project.name: project for project in store.projects()}
     changes: list[Change] = [
-        SaveQueue(queue=queue) for queue in config.queues if queues.get(queue.name) != queue
+        SaveQueue(queue=queue) for name, queue in named.items() if name not in known
     ]
+    for name, queue in known.items():
+        seeded = named[name].knobs.seeded if name in named else {}
+        if queue.knobs.seeded != seeded:
+            changes.append(SeedKnobs(seeded=seeded, queue=name))
     changes += [
         SaveProject(project=project)
         for project in config.projects
         if projects.get(project.name) != project
     ]
-    before = store.knobs()
-    knobs, problems = read_knobs(config.policy, before)
-    assert not problems, "the file was checked when it was read"
-    if knobs != before:
-        changes.append(SaveKnobs(knobs=knobs))
+    if store.knob_sheet().seeded != config.policy:
+        changes.append(SeedKnobs(seeded=config.policy))
     if changes:
         store.write(Unit(changes=tuple(changes)))
 

@@ -4,6 +4,7 @@ a_cluster("r1: 8 8\nr2: 4 8")        two racks of two nodes with so many GPUs ea
 a_cluster("b1/r1: 8 8\nb2/r2: 8")    racks inside blocks
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict, Unpack
@@ -23,6 +24,7 @@ from scheduler.domain.job import (
     StopCause,
     TopologyRequest,
 )
+from scheduler.domain.knob_sheet import KnobSheet
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.placement import Assignment, Placement
 from scheduler.domain.queue import DEFAULT_PROJECT, DEFAULT_QUEUE, Queue
@@ -268,6 +270,12 @@ def a_running_gang(
     held = replace(job, phase=phase, phase_since=since, attempts=1, first_started_at=since)
     attempt = an_attempt(held, placement, created_at=since)
     return RunningGang(job=held, attempt=attempt, reservations=reservations_of(held, attempt))
+
+
+def a_queue(name: str, **changed: str | int | float | bool) -> Queue:
+    """A queue with knobs of its own, set live: `a_queue("q", policy="fifo")`."""
+    texts = {knob: json.dumps(value) for knob, value in changed.items()}
+    return Queue(name=ids.QueueName(name), knobs=KnobSheet(changed=texts))
 
 
 def a_snapshot(

@@ -9,6 +9,7 @@ from api.queues.schemas import QueueList, QueueView
 from scheduler.domain.ids import QueueName
 from scheduler.domain.job import Job, JobPhase
 from scheduler.domain.queue import Project, Queue
+from scheduler.knob_settings import written_texts
 
 router = APIRouter(prefix="/api/v1", tags=["queues"])
 
@@ -43,7 +44,7 @@ def _to_view(queue: Queue, jobs: Counts, gpus: Counts, projects: list[Project]) 
     return QueueView(
         name=queue.name,
         policy=queue.policy,
-        knob_overrides=dict(queue.knob_overrides),
+        knob_overrides=written_texts({**queue.knobs.seeded, **queue.knobs.changed}),
         projects=[project.name for project in projects if queue.name in project.queues],
         jobs_pending=jobs[queue.name, "pending"],
         jobs_held=jobs[queue.name, "held"],

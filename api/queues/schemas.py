@@ -1,5 +1,7 @@
 """What the server says about queues."""
 
+from pydantic import JsonValue
+
 from api.wire import API_VERSION, Reply
 
 
@@ -9,7 +11,8 @@ class QueueView(Reply):
     name: str
     policy: str
     """Empty: the cluster's."""
-    knob_overrides: dict[str, str]
+    knob_overrides: dict[str, JsonValue]
+    """Policy knobs that differ in it."""
     projects: list[str]
     """Projects whose jobs may use it; only those the caller may see."""
     jobs_pending: int

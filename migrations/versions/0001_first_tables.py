@@ -72,8 +72,7 @@ def _create_configuration() -> None:
     op.create_table(
         "queues",
         sa.Column("name", _text(), nullable=False),
-        sa.Column("policy", _text(), nullable=False),
-        sa.Column("knob_overrides", sa.Text(), nullable=False),
+        sa.Column("knobs", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("name", name="pk_queues"),
     )
     op.create_table(
@@ -432,7 +431,7 @@ def _create_instance() -> None:
 
 
 def _fill() -> None:
-    queue = {"name": "default", "policy": "", "knob_overrides": '{"items":{}}'}
+    queue = {"name": "default", "knobs": '{"changed":{},"seeded":{}}'}
     project = {"name": "default", "queues": '{"items":["default"]}'}
     instance = {
         "name": "the-only",

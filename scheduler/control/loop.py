@@ -32,6 +32,7 @@ from scheduler.domain.errors import (
 )
 from scheduler.domain.ids import Epoch, JobId, QueueName, Sequence
 from scheduler.domain.instants import SECOND, Duration, Instant, after, in_seconds, seconds
+from scheduler.domain.knob_sheet import NOTHING_SAID
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.placement import Blocked
 from scheduler.domain.plan import Plan
@@ -83,6 +84,8 @@ class ControlLoop:
         self._epoch: Epoch | None = None
         self._knobs = PolicyKnobs()
         self._queues: Mapping[QueueName, Queue] = {}
+        self._own_knobs: Mapping[QueueName, PolicyKnobs] = {}
+        """Of the queues that have some."""
         self._decision = Decision(plan=Plan(made_on=Sequence(0)))
         self._basis: _Basis | None = None
         """What `_decision` was made on."""
@@ -179,6 +182,11 @@ class ControlLoop:
             queues = {queue.name: queue for queue in self._outside.store.queues()}
             is_news = is_news or (knobs, queues) != (self._knobs, self._queues)
             self._knobs, self._queues = knobs, queues
+            self._own_knobs = {
+                name: queue.knobs.over(knobs)
+                for name, queue in queues.items()
+                if queue.knobs != NOTHING_SAID
+            }
         is_news = self._watch.look(self._outside.cluster, now) or is_news
         if self._nodes_standing is not self._watch.nodes:
             self._nodes_standing = self._watch.nodes
@@ -193,6 +201,7 @@ class ControlLoop:
         return Moment(
             now=now,
             knobs=self._knobs,
+            own_knobs=self._own_knobs,
             reachable_since=self._watch.reachable_since,
             lost_nodes=self._watch.lost_nodes(now, self._knobs.node_lost_after),
         )

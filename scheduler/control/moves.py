@@ -6,15 +6,15 @@ a reason  ──▶ Stopping: a worker ended, a cancel, a lost node, a time that
 else      ──▶ Reserved ▶ Preparing ▶ Prepared ▶ Released ▶ Running, as the workers come up
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from scheduler.control import events
 from scheduler.control.gang import Gang
 from scheduler.domain.event import Event
 from scheduler.domain.explain import explain_outcome, explain_stop
 from scheduler.domain.failures import after_end, run_time_of
-from scheduler.domain.ids import NodeName, Rank
+from scheduler.domain.ids import NodeName, QueueName, Rank
 from scheduler.domain.instants import Duration, Instant, after
 from scheduler.domain.job import AttemptPhase, JobPhase, Outcome, StopCause, WorkerEnd
 from scheduler.domain.knobs import PolicyKnobs
@@ -35,6 +35,12 @@ class Moment:
     """Since when the cluster answers; None while it does not."""
     lost_nodes: frozenset[NodeName] = frozenset()
     """Nodes that have been unready or missing for too long."""
+    own_knobs: Mapping[QueueName, PolicyKnobs] = field(default_factory=dict)
+    """Of the queues that have some."""
+
+    def knobs_of(self, queue: QueueName) -> PolicyKnobs:
+        """The knobs that hold in a queue."""
+        return self.own_knobs.get(queue, self.knobs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +138,7 @@ def _job_after_end(gang: Gang, outcome: Outcome, moment: Moment) -> Gang:
         outcome,
         exit_code=None if end is None else end.exit_code,
         run_time=run_time,
-        knobs=moment.knobs,
+        knobs=moment.knobs_of(gang.job.spec.queue),
     )
     moved = gang.job.moved_to(
         then.phase, at=moment.now, reason=outcome, message=gang.attempt.message
@@ -192,7 +198,7 @@ def _time_out(gang: Gang, moment: Moment) -> StopCause | None:
 def _start_timeout_at(gang: Gang, moment: Moment) -> Instant:
     # An outage is not the gang's fault: its time starts again when the cluster answers.
     since = max(gang.attempt.created_at, moment.reachable_since or gang.attempt.created_at)
-    return after(since, moment.knobs.start_timeout)
+    return after(since, moment.knobs_of(gang.job.spec.queue).start_timeout)
 
 
 def _stop(gang: Gang, cause: StopCause, moment: Moment) -> Move:

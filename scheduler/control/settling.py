@@ -20,10 +20,9 @@ from scheduler.control.strays import Strays
 from scheduler.control.writing import as_written, step_of, unit_of
 from scheduler.domain.errors import ConflictError
 from scheduler.domain.failures import BLAME, Blame, run_time_of
-from scheduler.domain.ids import Epoch, JobId, NodeName
+from scheduler.domain.ids import Epoch, JobId
 from scheduler.domain.instants import Instant, after, in_seconds
 from scheduler.domain.job import Attempt, AttemptPhase, Outcome
-from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.reservation import AttemptKey
 from scheduler.domain.snapshot import RunningGang
 from scheduler.ports.cluster import GangOrder
@@ -76,7 +75,7 @@ class Settling:
         """When the passing of time alone may bring the next move of a gang."""
         self._due_heap: list[tuple[Instant, JobId]] = []
         """The same in order; an entry that `_due` does not have any more is void."""
-        self._rules: tuple[PolicyKnobs, frozenset[NodeName]] | None = None
+        self._rules: Moment | None = None
         """Knobs and lost nodes of the last round."""
 
     def forget(self) -> None:
@@ -95,7 +94,7 @@ class Settling:
 
         `news`: attempts that the cluster told something of; None: it may have told of any.
         """
-        rules = (moment.knobs, moment.lost_nodes)
+        rules = replace(moment, now=Instant(0), reachable_since=None)
         job_ids = self._live.take_news() | self._again | self._take_due(moment.now)
         self._again = set()
         if news is None or rules != self._rules:

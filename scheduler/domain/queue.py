@@ -1,9 +1,10 @@
 """Projects and queues: where jobs live and where they wait."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from scheduler.domain.ids import ProjectName, QueueName
+from scheduler.domain.knob_sheet import NOTHING_SAID, KnobSheet
+from scheduler.domain.knobs import PolicyKnobs
 
 DEFAULT_PROJECT = ProjectName("default")
 DEFAULT_QUEUE = QueueName("default")
@@ -23,7 +24,11 @@ class Queue:
     """Where jobs wait; belongs to the cluster. Quota comes later."""
 
     name: QueueName
-    policy: str = ""
-    """Name of the policy that orders it; empty for the cluster's."""
-    knob_overrides: Mapping[str, str] = field(default_factory=dict)
-    """Policy knobs that differ here, by knob name, values as written in the configuration."""
+    knobs: KnobSheet = NOTHING_SAID
+    """What is different in it, its policy among them."""
+
+    @property
+    def policy(self) -> str:
+        """Name of the policy that orders it; empty for the cluster's."""
+        texts = {**self.knobs.seeded, **self.knobs.changed}
+        return self.knobs.over(PolicyKnobs()).policy if "policy" in texts else ""

@@ -107,3 +107,8 @@ class Snapshot:
     past_waits: tuple[WaitObservation, ...] = ()
     """The newest of each demand bucket and level."""
     past_jobs: PastJobs = NOTHING_PAST
+
+    def knobs_of(self, queue: QueueName) -> PolicyKnobs:
+        """The knobs that hold in a queue. To be worked out once a cycle and queue."""
+        found = self.queues.get(queue)
+        return self.knobs if found is None else found.knobs.over(self.knobs)

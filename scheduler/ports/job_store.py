@@ -9,6 +9,7 @@ from scheduler.domain.communication import ModelProfile
 from scheduler.domain.event import Event
 from scheduler.domain.ids import JobId, JobName, ProjectName, QueueName, Sequence
 from scheduler.domain.job import Attempt, Job, JobPhase
+from scheduler.domain.knob_sheet import KnobSheet
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.progress import Progress
 from scheduler.domain.queue import Project, Queue
@@ -221,6 +222,10 @@ class JobStore(Protocol):
 
     def knobs(self) -> PolicyKnobs:
         """The cluster's policy knobs."""
+        ...
+
+    def knob_sheet(self) -> KnobSheet:
+        """What was said of them, and by whom."""
         ...
 
     def sequence(self) -> Sequence:

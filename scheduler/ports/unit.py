@@ -1,12 +1,13 @@
 """A unit of work: changes and events that are written together or not at all."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduler.domain.communication import ModelProfile
 from scheduler.domain.event import Event
-from scheduler.domain.ids import Epoch, JobId, ProjectName
+from scheduler.domain.ids import Epoch, JobId, ProjectName, QueueName
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Attempt, Job
+from scheduler.domain.knob_sheet import KnobSheet, KnobTexts, knob_texts
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.placement import Blocked
 from scheduler.domain.progress import Progress
@@ -201,9 +202,34 @@ class SaveQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaveKnobs:
-    """The cluster's policy knobs."""
+    """Every policy knob of the cluster, as if each was set live."""
 
     knobs: PolicyKnobs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedKnobs:
+    """What dallyd.yaml says of the knobs, instead of all that it said before.
+
+    NotFoundError if the queue does not exist.
+    """
+
+    seeded: KnobTexts
+    queue: QueueName | None = None
+    """None: of the cluster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeKnobs:
+    """Knobs set live, and others that are left to the file again.
+
+    NotFoundError if the queue does not exist.
+    """
+
+    changed: KnobTexts = field(default_factory=dict)
+    reset: tuple[str, ...] = ()
+    queue: QueueName | None = None
+    """None: of the cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,6 +325,8 @@ Change = (
     | SaveProject
     | SaveQueue
     | SaveKnobs
+    | SeedKnobs
+    | ChangeKnobs
     | SaveToken
     | RememberReply
     | RecordAudit
@@ -339,3 +367,14 @@ def asks_for_a_decision(unit: Unit) -> bool:
     return unit.epoch is None and any(
         not isinstance(change, _BOOKKEEPING) for change in unit.changes
     )
+
+
+def changed_sheet(sheet: KnobSheet, change: SaveKnobs | SeedKnobs | ChangeKnobs) -> KnobSheet:
+    """What a change makes of a sheet."""
+    match change:
+        case SaveKnobs(knobs=knobs):
+            return replace(sheet, changed=knob_texts(knobs))
+        case SeedKnobs(seeded=seeded):
+            return replace(sheet, seeded=seeded)
+        case ChangeKnobs():
+            return sheet.with_changes(change.changed, change.reset)

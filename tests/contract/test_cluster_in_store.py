@@ -5,16 +5,20 @@ from threading import Event as Flag
 
 import pytest
 
+from scheduler.domain.errors import NotFoundError
 from scheduler.domain.ids import (
     Epoch,
     ProjectName,
     QueueName,
 )
-from scheduler.domain.instants import Instant
+from scheduler.domain.instants import Duration, Instant
+from scheduler.domain.knob_sheet import KnobSheet
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.queue import DEFAULT_PROJECT, DEFAULT_QUEUE, Project, Queue
 from scheduler.ports.job_store import JobQuery
 from scheduler.ports.unit import (
+    Change,
+    ChangeKnobs,
     InsertJob,
     RecordAudit,
     RecordCycle,
@@ -23,10 +27,11 @@ from scheduler.ports.unit import (
     SaveNodes,
     SaveProject,
     SaveQueue,
+    SeedKnobs,
     Unit,
     asks_for_a_decision,
 )
-from tests.builders import a_node
+from tests.builders import a_node, a_queue
 from tests.contract.stores import (
     CLUSTER,
     JOB,
@@ -63,7 +68,7 @@ def test_nodes_are_as_last_observed(store: Store) -> None:
 
 
 def test_configuration_is_replaced(store: Store) -> None:
-    queue = Queue(name=QueueName("q"), policy="fifo", knob_overrides={"restarts_infra_max": "3"})
+    queue = a_queue("q", policy="fifo", restarts_infra_max=3)
     project = Project(name=ProjectName("p"), queues=(QueueName("q"), DEFAULT_QUEUE))
     knobs = PolicyKnobs(policy="dally", restarts_infra_max=3)
     write(store, SaveQueue(queue=queue), SaveProject(project=project), SaveKnobs(knobs=knobs))
@@ -71,6 +76,42 @@ def test_configuration_is_replaced(store: Store) -> None:
     assert store.queues() == (Queue(name=DEFAULT_QUEUE), queue)
     assert store.projects() == (Project(name=DEFAULT_PROJECT), replace(project, queues=()))
     assert store.knobs() == knobs
+
+
+def test_what_is_set_live_wins_over_the_file_until_it_is_reset(store: Store) -> None:
+    write(store, SeedKnobs(seeded={"restarts_infra_max": "3", "policy": '"dally"'}))
+    write(store, ChangeKnobs(changed={"restarts_infra_max": "5"}))
+    write(store, SeedKnobs(seeded={"restarts_infra_max": "4"}))
+    assert store.knobs() == PolicyKnobs(restarts_infra_max=5)
+    write(store, ChangeKnobs(changed={"policy": '"las"'}, reset=("restarts_infra_max",)))
+    assert store.knobs() == PolicyKnobs(restarts_infra_max=4, policy="las")
+    assert store.knob_sheet() == KnobSheet(
+        seeded={"restarts_infra_max": "4"}, changed={"policy": '"las"'}
+    )
+
+
+def test_a_queue_has_knobs_of_its_own(store: Store) -> None:
+    own = ChangeKnobs(changed={"restarts_infra_max": "5"}, queue=DEFAULT_QUEUE)
+    write(store, own, SeedKnobs(seeded={"policy": '"las"'}, queue=DEFAULT_QUEUE))
+    (queue,) = store.queues()
+    assert store.knobs() == PolicyKnobs()
+    assert queue.knobs.over(PolicyKnobs(healthy_after=Duration(1))) == PolicyKnobs(
+        restarts_infra_max=5, policy="las", healthy_after=Duration(1)
+    )
+    assert queue.policy == "las"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(SeedKnobs(seeded={}, queue=QueueName("none")), id="seed"),
+        pytest.param(ChangeKnobs(queue=QueueName("none")), id="change"),
+    ],
+)
+def test_a_queue_that_does_not_exist_has_no_knobs(store: Store, change: Change) -> None:
+    with pytest.raises(NotFoundError):
+        write(store, SaveKnobs(knobs=PolicyKnobs(restarts_infra_max=9)), change)
+    assert store.knobs() == PolicyKnobs()
 
 
 def test_the_last_cycle_replaces_the_one_before(store: Store) -> None:
@@ -118,7 +159,7 @@ def test_bookkeeping_wakes_nobody_who_waits_for_requests(kind: str, databases: D
         pytest.param(
             Unit(changes=(RecordProgress(attempt=KEY, progress=REPORT),)), False, id="progress"
         ),
-        pytest.param(Unit(changes=(SaveKnobs(knobs=PolicyKnobs()),)), True, id="knobs"),
+        pytest.param(Unit(changes=(ChangeKnobs(),)), True, id="knobs"),
     ],
 )
 def test_what_asks_for_a_decision(unit: Unit, *, asks: bool) -> None:

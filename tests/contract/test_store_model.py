@@ -3,6 +3,7 @@
 The memory store is the model: it has no encoding, no transactions and no queries to get wrong.
 """
 
+import json
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -44,6 +45,7 @@ from scheduler.ports.job_store import ChangeCursor, EventQuery, JobQuery
 from scheduler.ports.unit import (
     Answer,
     Change,
+    ChangeKnobs,
     DeleteJob,
     DeleteProfile,
     Expire,
@@ -66,9 +68,10 @@ from scheduler.ports.unit import (
     SaveQueue,
     SaveStepTimes,
     SaveToken,
+    SeedKnobs,
     Unit,
 )
-from tests.builders import a_job
+from tests.builders import a_job, a_queue
 from tests.contract.stores import (
     CLUSTER,
     Store,
@@ -90,6 +93,11 @@ INSTANTS = st.integers(0, 20).map(Instant)
 LONG_AGO = st.integers(0, 5).map(lambda weeks: Instant(weeks * 7 * DAY))
 PROJECTS = st.sampled_from(["default", "p", "none"]).map(ProjectName)
 QUEUES = st.sampled_from(["default", "q"]).map(QueueName)
+
+QUEUE_OR_NONE = st.none() | st.sampled_from(["default", "q", "none"]).map(QueueName)
+KNOB_TEXTS = st.fixed_dictionaries(
+    {}, optional={"policy": TEXTS.map(json.dumps), "ends_min": st.integers(0, 9).map(str)}
+)
 
 jobs_of_any_kind = st.builds(
     lambda name, project, queue, phase, submitted_at: replace(
@@ -201,7 +209,14 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
         )
     ),
     st.builds(lambda name: SaveProject(project=Project(name=ProjectName(name))), st.just("p")),
-    st.builds(lambda policy: SaveQueue(queue=Queue(name=QueueName("q"), policy=policy)), TEXTS),
+    st.builds(lambda policy: SaveQueue(queue=a_queue("q", policy=policy)), TEXTS),
+    st.builds(lambda texts, queue: SeedKnobs(seeded=texts, queue=queue), KNOB_TEXTS, QUEUE_OR_NONE),
+    st.builds(
+        lambda texts, reset, queue: ChangeKnobs(changed=texts, reset=reset, queue=queue),
+        KNOB_TEXTS,
+        st.lists(st.sampled_from(["policy", "ends_min"]), max_size=1).map(tuple),
+        QUEUE_OR_NONE,
+    ),
     st.builds(lambda name: SaveKnobs(knobs=PolicyKnobs(policy=name)), TEXTS),
     st.builds(
         lambda name, secret: SaveToken(token=a_token(name, secret=secret)),
@@ -372,7 +387,7 @@ QUESTIONS: tuple[Callable[[Store, Sequence], object], ...] = (
     lambda store, _: store.events(EventQuery()),
     lambda store, remembered: store.events(EventQuery(after=remembered, limit=2)),
     lambda store, _: store.events(EventQuery(projects=(ProjectName("p"),))),
-    lambda store, _: (store.last_cycle(), store.topology(), store.knobs()),
+    lambda store, _: (store.last_cycle(), store.topology(), store.knobs(), store.knob_sheet()),
     lambda store, _: (store.projects(), store.queues(), store.tokens()),
     lambda store, _: (store.sequence(), store.horizon(), store.lease(), store.audit(limit=5)),
     lambda store, _: [found(store, a_reply(name)) for name in NAMES],

@@ -177,7 +177,7 @@ SMALL_BREAKS: list[tuple[Table, dict[str, object], Callable[[SqlStore], object]]
     (step_times, {"learned": "{"}, lambda s: tuple(s.step_times([JOB.id]))),
     (profiles, {"profile": "{}"}, lambda s: s.profiles(DEFAULT_PROJECT)),
     (tokens, {"projects": "no"}, lambda s: s.tokens()),
-    (queues, {"knob_overrides": "no"}, lambda s: s.queues()),
+    (queues, {"knobs": "no"}, lambda s: s.queues()),
 ]
 
 

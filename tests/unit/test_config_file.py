@@ -9,6 +9,7 @@ from pydantic.alias_generators import to_camel
 from scheduler.config_file import Config, ConfigError, empty_config, parse_config, read_config
 from scheduler.domain.ids import GpuModel
 from scheduler.domain.instants import seconds
+from scheduler.domain.knob_sheet import KnobSheet
 from scheduler.domain.knobs import PolicyKnobs, WaitClock
 from scheduler.domain.links import FabricPlan, NodeLinksPlan
 from scheduler.domain.topology import Uplink
@@ -61,9 +62,7 @@ def test_a_whole_file() -> None:
         ("vision", ("team-a", "default")),
     ]
     assert config.priorities["urgent"] == 500
-    knobs, wrong = read_knobs(config.policy, PolicyKnobs())
-    assert wrong == ()
-    assert knobs == PolicyKnobs(
+    assert KnobSheet(seeded=config.policy).over(PolicyKnobs()) == PolicyKnobs(
         policy="fifo-backfill", restarts_infra_max=3, healthy_after=seconds(3600)
     )
     assert config.server == {"port": 9000}

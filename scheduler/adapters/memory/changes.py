@@ -16,10 +16,12 @@ from scheduler.domain.errors import (
 from scheduler.domain.event import Event
 from scheduler.domain.ids import JobId, Sequence
 from scheduler.domain.job import Attempt, Job
+from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.lessons import keyed_ends, keyed_waits
 from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.unit import (
     Change,
+    ChangeKnobs,
     DeleteJob,
     DeleteProfile,
     Expire,
@@ -42,7 +44,9 @@ from scheduler.ports.unit import (
     SaveQueue,
     SaveStepTimes,
     SaveToken,
+    SeedKnobs,
     Unit,
+    changed_sheet,
 )
 
 
@@ -97,7 +101,7 @@ def _carry_out_change(change: Change, work: UnitInProgress) -> None:
             change_what_is_known(change, work.tables, work.undo)
         case SaveToken() | RememberReply() | RecordAudit():
             _change_account(change, work)
-        case SaveNodes() | SaveProject() | SaveQueue() | SaveKnobs():
+        case SaveNodes() | SaveProject() | SaveQueue() | SaveKnobs() | SeedKnobs() | ChangeKnobs():
             _change_cluster(change, work)
         case SaveAnswers() | RecordCycle() | RecordWaits() | RecordEnd():
             _change_notes(change, work)
@@ -274,7 +278,8 @@ def _change_account(change: SaveToken | RememberReply | RecordAudit, work: UnitI
 
 
 def _change_cluster(
-    change: SaveNodes | SaveProject | SaveQueue | SaveKnobs, work: UnitInProgress
+    change: SaveNodes | SaveProject | SaveQueue | SaveKnobs | SeedKnobs | ChangeKnobs,
+    work: UnitInProgress,
 ) -> None:
     tables = work.tables
     match change:
@@ -285,10 +290,24 @@ def _change_cluster(
             work.undo.put(tables.projects, project.name, project)
         case SaveQueue(queue=queue):
             work.undo.put(tables.queues, queue.name, queue)
-        case SaveKnobs(knobs=knobs):
-            work.set_singles(replace(tables.singles, knobs=knobs))
+        case SaveKnobs() | SeedKnobs() | ChangeKnobs():
+            _change_knobs(change, work)
         case _:
             assert_never(change)
+
+
+def _change_knobs(change: SaveKnobs | SeedKnobs | ChangeKnobs, work: UnitInProgress) -> None:
+    tables = work.tables
+    if isinstance(change, SaveKnobs) or change.queue is None:
+        sheet = changed_sheet(tables.singles.knob_sheet, change)
+        knobs = sheet.over(PolicyKnobs())
+        work.set_singles(replace(tables.singles, knob_sheet=sheet, knobs=knobs))
+        return
+    queue = tables.queues.get(change.queue)
+    if queue is None:
+        raise NotFoundError("queue", change.queue)
+    changed = replace(queue, knobs=changed_sheet(queue.knobs, change))
+    work.undo.put(tables.queues, queue.name, changed)
 
 
 def _change_notes(

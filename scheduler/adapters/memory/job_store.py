@@ -15,6 +15,7 @@ from scheduler.domain.errors import HistoryGoneError, NotFoundError
 from scheduler.domain.event import Event
 from scheduler.domain.ids import Epoch, JobId, JobName, ProjectName, Sequence
 from scheduler.domain.job import Attempt, AttemptPhase, Job
+from scheduler.domain.knob_sheet import KnobSheet
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.lease import LeaseRow
 from scheduler.domain.progress import Progress
@@ -238,6 +239,10 @@ class MemoryStore:
     def knobs(self) -> PolicyKnobs:
         """The cluster's policy knobs."""
         return self._tables.singles.knobs
+
+    def knob_sheet(self) -> KnobSheet:
+        """What was said of them, and by whom."""
+        return self._tables.singles.knob_sheet
 
     def sequence(self) -> Sequence:
         """The sequence of the last unit written."""

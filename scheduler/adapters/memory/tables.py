@@ -9,6 +9,7 @@ from scheduler.domain.event import Event, FoldKey
 from scheduler.domain.ids import JobId, JobName, ProjectName, QueueName, Sequence
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Attempt, Job
+from scheduler.domain.knob_sheet import NOTHING_SAID, KnobSheet
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.lease import NOBODY, LeaseRow
 from scheduler.domain.lessons import Lessons, ended_jobs, past_waits
@@ -49,7 +50,9 @@ class Singles:
     sequence: Sequence = Sequence(0)
     horizon: Sequence = Sequence(0)
     cycle: RecordCycle | None = None
+    knob_sheet: KnobSheet = NOTHING_SAID
     knobs: PolicyKnobs = PolicyKnobs()
+    """What the sheet comes to."""
     levels: tuple[Level, ...] = ()
     nodes: tuple[Node, ...] = ()
     """By name."""

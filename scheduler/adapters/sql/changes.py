@@ -1,6 +1,7 @@
 """Writes a unit inside the savepoint that the writer has set: the SQL half of `JobStore.write`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
@@ -17,6 +18,7 @@ from scheduler.adapters.sql.job_changes import change_attempt, change_job
 from scheduler.adapters.sql.knowledge import change_what_is_known
 from scheduler.adapters.sql.lessons import record
 from scheduler.adapters.sql.mapping import answer_row, event_row
+from scheduler.adapters.sql.single_queries import knob_sheet, queue_named
 from scheduler.adapters.sql.tables import (
     THE_ONLY,
     answers,
@@ -42,6 +44,7 @@ from scheduler.domain.ids import JobId
 from scheduler.ports.unit import (
     Answer,
     Change,
+    ChangeKnobs,
     DeleteJob,
     DeleteProfile,
     Expire,
@@ -64,8 +67,10 @@ from scheduler.ports.unit import (
     SaveQueue,
     SaveStepTimes,
     SaveToken,
+    SeedKnobs,
     Unit,
     asks_for_a_decision,
+    changed_sheet,
 )
 
 _IDS_AT_ONCE = 500
@@ -119,7 +124,7 @@ def _carry_out_change(change: Change, work: UnitWork) -> None:
             change_what_is_known(change, work.connection)
         case SaveToken() | RememberReply() | RecordAudit():
             _change_account(change, work)
-        case SaveNodes() | SaveProject() | SaveQueue() | SaveKnobs():
+        case SaveNodes() | SaveProject() | SaveQueue() | SaveKnobs() | SeedKnobs() | ChangeKnobs():
             _change_cluster(change, work)
         case SaveAnswers() | RecordCycle() | RecordWaits() | RecordEnd():
             _change_notes(change, work)
@@ -164,7 +169,8 @@ def _change_account(change: SaveToken | RememberReply | RecordAudit, work: UnitW
 
 
 def _change_cluster(
-    change: SaveNodes | SaveProject | SaveQueue | SaveKnobs, work: UnitWork
+    change: SaveNodes | SaveProject | SaveQueue | SaveKnobs | SeedKnobs | ChangeKnobs,
+    work: UnitWork,
 ) -> None:
     connection = work.connection
     match change:
@@ -174,10 +180,20 @@ def _change_cluster(
             put(connection, projects, [project_row(project)])
         case SaveQueue(queue=queue):
             put(connection, queues, [queue_row(queue)])
-        case SaveKnobs(knobs=knobs):
-            put(connection, policy_knobs, [{"name": THE_ONLY, "knobs": to_json(knobs)}])
+        case SaveKnobs() | SeedKnobs() | ChangeKnobs():
+            _change_knobs(change, connection)
         case _:
             assert_never(change)
+
+
+def _change_knobs(change: SaveKnobs | SeedKnobs | ChangeKnobs, connection: Connection) -> None:
+    if isinstance(change, SaveKnobs) or change.queue is None:
+        sheet = changed_sheet(knob_sheet(connection), change)
+        put(connection, policy_knobs, [{"name": THE_ONLY, "knobs": to_json(sheet)}])
+        return
+    queue = queue_named(connection, change.queue)
+    changed = replace(queue, knobs=changed_sheet(queue.knobs, change))
+    put(connection, queues, [queue_row(changed)])
 
 
 _DELETE_NODE = delete(nodes).where(nodes.c.name == bindparam("gone"))

@@ -1,11 +1,11 @@
 """Rows of the cluster and its configuration to domain values and back."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from scheduler.adapters.sql.rows import AnyRow, Values, reading
 from scheduler.domain.codec import from_json, to_json
 from scheduler.domain.ids import QueueName
+from scheduler.domain.knob_sheet import KnobSheet
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.queue import Project, Queue
 from scheduler.domain.topology import Level, Node
@@ -14,11 +14,6 @@ from scheduler.domain.topology import Level, Node
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _QueueNames:
     items: tuple[QueueName, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _KnobOverrides:
-    items: Mapping[str, str] = field(default_factory=dict)
 
 
 def node_row(node: Node) -> Values:
@@ -54,18 +49,21 @@ def to_project(row: AnyRow) -> Project:
 
 def queue_row(queue: Queue) -> Values:
     """A queue."""
-    overrides = to_json(_KnobOverrides(items=queue.knob_overrides))
-    return {"name": queue.name, "policy": queue.policy, "knob_overrides": overrides}
+    return {"name": queue.name, "knobs": to_json(queue.knobs)}
 
 
 def to_queue(row: AnyRow) -> Queue:
     """A row of `queues`."""
-    overrides = reading(
-        "queues", row.name, lambda r: from_json(_KnobOverrides, r.knob_overrides), row
-    )
-    return Queue(name=row.name, policy=row.policy, knob_overrides=overrides.items)
+    return Queue(name=row.name, knobs=reading("queues", row.name, _to_sheet, row.knobs))
 
 
-def to_knobs(text: str) -> PolicyKnobs:
+def to_knob_sheet(text: str) -> KnobSheet:
     """The column `knobs` of `policy_knobs`."""
-    return reading("policy_knobs", "the-only", lambda t: from_json(PolicyKnobs, t), text)
+    return reading("policy_knobs", "the-only", _to_sheet, text)
+
+
+def _to_sheet(text: str) -> KnobSheet:
+    sheet = from_json(KnobSheet, text)
+    # One that says what can not be is as broken as one that can not be read.
+    sheet.over(PolicyKnobs())
+    return sheet

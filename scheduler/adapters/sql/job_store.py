@@ -32,6 +32,7 @@ from scheduler.domain.errors import NotFoundError, StoreUnavailableError, Unread
 from scheduler.domain.event import Event
 from scheduler.domain.ids import Epoch, JobId, JobName, ProjectName
 from scheduler.domain.job import Attempt, Job
+from scheduler.domain.knob_sheet import KnobSheet
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.lease import LeaseRow
 from scheduler.domain.progress import Progress
@@ -240,7 +241,11 @@ class SqlStore:
 
     def knobs(self) -> PolicyKnobs:
         """The cluster's policy knobs."""
-        return self._read(single_queries.knobs)
+        return self.knob_sheet().over(PolicyKnobs())
+
+    def knob_sheet(self) -> KnobSheet:
+        """What was said of them, and by whom."""
+        return self._read(single_queries.knob_sheet)
 
     def sequence(self) -> ids.Sequence:
         """The sequence of the last unit written."""

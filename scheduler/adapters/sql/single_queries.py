@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, select
 
 from scheduler.adapters.sql.account_mapping import to_audit_row, to_reply, to_token
 from scheduler.adapters.sql.cluster_mapping import (
-    to_knobs,
+    to_knob_sheet,
     to_level,
     to_node,
     to_project,
@@ -36,9 +36,9 @@ from scheduler.adapters.sql.tables import (
 )
 from scheduler.domain import ids
 from scheduler.domain.errors import NotFoundError
-from scheduler.domain.ids import JobId, JobName, ProjectName
+from scheduler.domain.ids import JobId, JobName, ProjectName, QueueName
 from scheduler.domain.job import Attempt, Job
-from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.knob_sheet import NOTHING_SAID, KnobSheet
 from scheduler.domain.queue import Project, Queue
 from scheduler.domain.topology import Level, Node
 from scheduler.ports.unit import Answer, AuditRow, RecordCycle, RememberReply, Token
@@ -176,10 +176,18 @@ _SEQUENCE = select(instance.c.sequence).where(instance.c.name == THE_ONLY)
 _HORIZON = select(instance.c.horizon).where(instance.c.name == THE_ONLY)
 
 
-def knobs(connection: Connection) -> PolicyKnobs:
-    """The cluster's policy knobs; their defaults until someone sets them."""
+def knob_sheet(connection: Connection) -> KnobSheet:
+    """What was said of the cluster's policy knobs."""
     text = connection.scalar(select(policy_knobs.c.knobs).where(policy_knobs.c.name == THE_ONLY))
-    return PolicyKnobs() if text is None else to_knobs(text)
+    return NOTHING_SAID if text is None else to_knob_sheet(text)
+
+
+def queue_named(connection: Connection, name: QueueName) -> Queue:
+    """The queue. Raises NotFoundError."""
+    row = connection.execute(select(queues).where(queues.c.name == name)).one_or_none()
+    if row is None:
+        raise NotFoundError("queue", name)
+    return to_queue(row)
 
 
 def last_cycle(connection: Connection) -> RecordCycle | None:

@@ -95,8 +95,7 @@ queues = Table(
     "queues",
     metadata,
     Column("name", PlainText, primary_key=True),
-    _text("policy"),
-    _json("knob_overrides"),
+    _json("knobs"),
 )
 
 jobs = Table(

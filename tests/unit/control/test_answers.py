@@ -1,14 +1,13 @@
 """Every wait is explained, and telling costs what has changed."""
 
 from scheduler.control.answers import ANSWERS_MAX, EXACT_PLACES, AnswerBook
-from scheduler.domain.ids import JobId, QueueName
+from scheduler.domain.ids import JobId
 from scheduler.domain.instants import seconds
 from scheduler.domain.job import FailurePolicy, JobPhase
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.placement import BackingOff, BehindHead, Blocked, TooFewGpus
-from scheduler.domain.queue import Queue
 from scheduler.ports.unit import Answer, SaveKnobs, SaveQueue, Unit
-from tests.builders import a_job, at
+from tests.builders import a_job, a_queue, at
 from tests.worlds import Script, World, runs
 
 
@@ -75,7 +74,7 @@ def test_a_tick_in_which_nothing_changes_writes_nothing() -> None:
 
 def test_a_queue_with_a_backfilling_policy_passes_its_head() -> None:
     world = World("r1: 8 8")
-    queue = Queue(name=QueueName("batch"), policy="fifo-backfill")
+    queue = a_queue("batch", policy="fifo-backfill")
     world.store.write(Unit(changes=(SaveQueue(queue=queue),)))
     world.submit(
         a_job("a", queue="batch"),

@@ -1,12 +1,13 @@
 """Times that pass without anything else happening."""
 
 from scheduler.adapters.memory.workers import WorkerScript
+from scheduler.domain.ids import QueueName
 from scheduler.domain.instants import MINUTE, Duration, seconds
 from scheduler.domain.job import FailurePolicy, JobPhase, Outcome, StopCause
 from scheduler.domain.progress import Progress
 from scheduler.domain.reservation import AttemptKey
-from scheduler.ports.unit import RecordProgress, Unit
-from tests.builders import a_job
+from scheduler.ports.unit import ChangeKnobs, RecordProgress, SaveQueue, Unit
+from tests.builders import a_job, a_queue
 from tests.worlds import Script, World, runs
 
 
@@ -83,3 +84,17 @@ def test_a_backoff_ends_without_another_event() -> None:
     world.submit(a_job("a", failure_policy=FailurePolicy(restarts_max=1)))
     world.run(seconds(30))
     assert world.phase("a") is JobPhase.SUCCEEDED
+
+
+def test_a_queue_has_its_own_start_timeout_from_the_moment_it_is_set() -> None:
+    world = World("r1: 8 8", script=Script(WorkerScript(make_after=None)))
+    world.store.write(Unit(changes=(SaveQueue(queue=a_queue("q")),)))
+    world.submit(a_job("a"), a_job("b", queue="q"))
+    world.run(seconds(60))
+    own = ChangeKnobs(changed={"start_timeout": str(seconds(90))}, queue=QueueName("q"))
+    world.store.write(Unit(changes=(own,)))
+    world.run(seconds(29))
+    assert [len(world.attempts(name)) for name in ("a", "b")] == [1, 1]
+    world.run(seconds(2))
+    assert world.attempts("a")[0].stop_cause is None
+    assert world.attempts("b")[0].outcome is Outcome.START_TIMEOUT

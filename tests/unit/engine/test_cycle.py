@@ -17,7 +17,7 @@ from scheduler.engine.cycle import decide, decide_on
 from scheduler.engine.invariants import check_plan
 from scheduler.engine.standing import Standing
 from scheduler.policies.registry import POLICIES, policy_named
-from tests.builders import a_job, a_snapshot, at
+from tests.builders import a_job, a_queue, a_snapshot, at
 
 BACKFILL = PolicyKnobs(policy="fifo-backfill")
 
@@ -75,7 +75,7 @@ def test_a_strict_queue_holds_up_itself_alone() -> None:
 
 
 def test_a_queue_may_have_its_own_policy() -> None:
-    queues = [Queue(name=QueueName("x"), policy="fifo-backfill")]
+    queues = [a_queue("x", policy="fifo-backfill")]
     jobs = [a_job("a", queue="x", workers=2), a_job("b", queue="x")]
     snapshot = a_snapshot("r1: 8", pending=jobs, queues=queues)
     assert started(planned(snapshot)) == ["b"]

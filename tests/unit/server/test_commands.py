@@ -10,8 +10,9 @@ from api.callers import secret_hash
 from scheduler.adapters.sql.job_store import open_store
 from scheduler.config_file import parse_config
 from scheduler.domain.ids import QueueName
-from scheduler.domain.queue import Queue
-from scheduler.ports.unit import SaveToken, Unit
+from scheduler.domain.instants import seconds
+from scheduler.domain.knobs import PolicyKnobs, WaitClock
+from scheduler.ports.unit import ChangeKnobs, SaveToken, Unit
 from scheduler.settings import Settings
 from server.app import SERVE_FLAGS, app
 from server.data_folder import FILE_NAME
@@ -86,11 +87,30 @@ def test_the_file_is_written_to_the_store_and_what_it_does_not_say_stays(tmp_pat
         sequence = store.sequence()
         apply_config(store, config)
         assert store.sequence() == sequence
+        assert [queue.policy for queue in store.queues()] == ["", "fifo"]
+        assert store.knobs().start_timeout == seconds(300)
         apply_config(store, other)
-        assert Queue(name=QueueName("team-a"), policy="fifo") in store.queues()
+        assert [queue.policy for queue in store.queues()] == ["", "", ""]
         assert [queue.name for queue in store.queues()] == ["default", "team-a", "team-b"]
         assert [project.name for project in store.projects()] == ["default", "vision"]
-        assert store.knobs().start_timeout == 300_000_000
+        assert store.knobs() == PolicyKnobs()
+
+
+def test_what_was_changed_live_wins_over_the_file(tmp_path: Path) -> None:
+    dallyd("migrate", "--data-dir", str(tmp_path))
+    queues = "queues: [{name: team-a, knobs: {startTimeout: 7m}}]"
+    text = queues + "\npolicy: {startTimeout: %dm, clock: %s}"
+    with open_store(f"sqlite:///{tmp_path / FILE_NAME}") as store:
+        apply_config(store, parse_config(text % (5, "idle"), source="dallyd.yaml", policies=()))
+        change = ChangeKnobs(changed={"start_timeout": str(seconds(60))})
+        store.write(Unit(changes=(change, replace(change, queue=QueueName("team-a")))))
+        apply_config(store, parse_config(text % (6, "pending"), source="dallyd.yaml", policies=()))
+        assert store.knobs() == PolicyKnobs(start_timeout=seconds(60), clock=WaitClock.PENDING)
+        reset = ChangeKnobs(reset=("start_timeout",))
+        store.write(Unit(changes=(reset, replace(reset, queue=QueueName("team-a")))))
+        assert store.knobs().start_timeout == seconds(360)
+        team_a = store.queues()[1]
+        assert team_a.knobs.over(store.knobs()).start_timeout == seconds(420)
 
 
 def test_the_first_token_is_made_once(tmp_path: Path) -> None:
