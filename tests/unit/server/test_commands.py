@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from api.callers import secret_hash
 from scheduler.adapters.sql.job_store import open_store
-from scheduler.config_file import parse_config
+from scheduler.config_file import Config, parse_config
 from scheduler.domain.ids import QueueName
 from scheduler.domain.instants import seconds
 from scheduler.domain.knobs import PolicyKnobs, WaitClock
@@ -96,15 +96,19 @@ def test_the_file_is_written_to_the_store_and_what_it_does_not_say_stays(tmp_pat
         assert store.knobs() == PolicyKnobs()
 
 
+def a_config(text: str) -> Config:
+    return parse_config(text, source="dallyd.yaml", policies=(), fabrics=())
+
+
 def test_what_was_changed_live_wins_over_the_file(tmp_path: Path) -> None:
     dallyd("migrate", "--data-dir", str(tmp_path))
     queues = "queues: [{name: team-a, knobs: {startTimeout: 7m}}]"
     text = queues + "\npolicy: {startTimeout: %dm, clock: %s}"
     with open_store(f"sqlite:///{tmp_path / FILE_NAME}") as store:
-        apply_config(store, parse_config(text % (5, "idle"), source="dallyd.yaml", policies=()))
+        apply_config(store, a_config(text % (5, "idle")))
         change = ChangeKnobs(changed={"start_timeout": str(seconds(60))})
         store.write(Unit(changes=(change, replace(change, queue=QueueName("team-a")))))
-        apply_config(store, parse_config(text % (6, "pending"), source="dallyd.yaml", policies=()))
+        apply_config(store, a_config(text % (6, "pending")))
         assert store.knobs() == PolicyKnobs(start_timeout=seconds(60), clock=WaitClock.PENDING)
         reset = ChangeKnobs(reset=("start_timeout",))
         store.write(Unit(changes=(reset, replace(reset, queue=QueueName("team-a")))))
