@@ -34,7 +34,11 @@ class ClusterWatch:
         self.unreachable_since: Instant | None = None
         self._complete: set[AttemptKey] = set()
         self._whole_look = 0
-        """The last look that listed every worker there was."""
+        """The last whole look, if it listed every worker there was; else 0."""
+        self._unsettled: frozenset[AttemptKey] = frozenset()
+        """Attempts of which that look did not say whether they have workers."""
+        self._is_whole_awaited = False
+        """Somebody waits for a look that lists every worker."""
         self._unready_since: dict[NodeName, Instant] = {}
         self._sequence: int | None = None
         self._news: set[AttemptKey] = set()
@@ -69,14 +73,15 @@ class ClusterWatch:
         self._is_all_news = True
 
     def look_whole(self) -> None:
-        """Have the next look list every worker."""
+        """Have the next look list every worker, and take it for news."""
         self._sequence = None
+        self._is_whole_awaited = True
 
     def absent_are_down(self, key: AttemptKey, *, since_look: int = 0) -> bool:
         """Whether ranks without a report are known not to exist, by a look after that one."""
         if key in self.reports:
             return key in self._complete and self.looks > since_look
-        return self._whole_look > since_look
+        return self._whole_look > since_look and key not in self._unsettled
 
     def reports_of(self, key: AttemptKey) -> Mapping[Rank, WorkerReport]:
         """Reports of one attempt by rank."""
@@ -138,11 +143,14 @@ class ClusterWatch:
         is_news = bool(changed)
         if is_whole:
             is_news = is_news or len(fresh) != len(self.reports) or self._whole_look == 0
+            is_news = is_news or self._is_whole_awaited
+            self._is_whole_awaited = False
             self.reports = dict(fresh)
             self._complete = set(view.attempts_complete)
             self._is_all_news = True
-            if view.is_complete:
-                self._whole_look = self.looks
+            # After a list with gaps nothing follows from what an earlier one did not have.
+            self._whole_look = self.looks if view.is_complete else 0
+            self._unsettled = view.attempts_unsettled
         else:
             self.reports.update(fresh)
             self._complete |= view.attempts_complete

@@ -202,8 +202,10 @@ class Settling:
         self._look_for_the_absent(gang)
 
     def _look_for_the_absent(self, gang: Gang) -> None:
-        """Of a stopped gang that was never seen, only a whole list says that it is not there."""
-        if gang.attempt.phase is AttemptPhase.STOPPING and not gang.reports:
+        """Of a gang that is not seen (any more), only a whole list says that it is not there."""
+        phase = gang.attempt.phase
+        is_awaited = phase is AttemptPhase.STOPPING or phase in ONCE_MADE
+        if is_awaited and not gang.reports and not self._absent_are_down(gang.key, gang.attempt):
             self._watch.look_whole()
 
     def _request(self, wish: Wish, gang: Gang, moment: Moment) -> None:

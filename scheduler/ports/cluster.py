@@ -69,8 +69,12 @@ class ClusterView:
     attempts_complete: frozenset[AttemptKey] = field(default_factory=frozenset)
     """Attempts whose ranks missing in `workers` are known not to exist: the list was complete."""
     is_complete: bool = False
-    """The list is complete for all attempts: one without a worker in a whole view has none, unless
-    it is just being made. So a gang that was Prepared once and is not listed is lost."""
+    """The list is complete for all attempts: one without a worker in a whole view has none and
+    holds no GPU, unless it is unsettled. So a gang that was Prepared once and is not listed is
+    lost."""
+    attempts_unsettled: frozenset[AttemptKey] = field(default_factory=frozenset)
+    """Attempts of which nothing follows from not being listed: something that was asked of them is
+    still to be done, or their workers are being made. All of them, in a change set too."""
     sequence: int = 0
     """To be named in the next `observe`; larger is later."""
 

@@ -127,12 +127,14 @@ class World(Protocol):
 class MemoryWorld:
     """Scripts and a clock that moves a second at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, lag: Duration) -> None:
+        """`lag`: how long a request waits to be worked off."""
         self._clock = ManualClock(Instant(0))
         self._scripts: dict[tuple[str, int], WorkerScript] = {}
         self.cluster: MemoryCluster = MemoryCluster(
             self._clock, NODES, levels=LEVELS, script=self._script
         )
+        self.cluster.lag = lambda: lag
 
     def order(
         self, deeds: list[Deed], *, job: str = "job-1", number: int = 0, gpus: int = 1

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from scheduler.adapters.sql.job_store import SqlStore, open_store
+from scheduler.domain.instants import seconds
 from tests.contract.cluster_worlds import LocalWorld, MemoryWorld, World
 from tests.contract.stores import Store, a_store
 from tests.databases import Databases
 
 
-@pytest.fixture(params=["memory", "local"])
+@pytest.fixture(params=["memory", "memory that takes its time", "local"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     """A cluster of each kind."""
     made = _world(request.param, tmp_path)
@@ -20,9 +21,9 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
 
 
 def _world(kind: str, folder: Path) -> World:
-    if kind == "memory":
-        return MemoryWorld()
-    return LocalWorld(folder)
+    if kind == "local":
+        return LocalWorld(folder)
+    return MemoryWorld(lag=seconds(0) if kind == "memory" else seconds(0.5))
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])

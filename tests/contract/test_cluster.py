@@ -180,6 +180,36 @@ def test_a_stop_right_after_prepare_leaves_nothing_that_could_run(world: World) 
     assert world.runs_of("job-1") == 0
 
 
+def may_hold_gpus(world: World, key: AttemptKey) -> bool:
+    """Whether the present view leaves it open that workers of the gang hold GPUs."""
+    view = world.cluster.observe()
+    assert view.is_complete
+    if key in view.attempts_unsettled:
+        return True
+    return any(r.attempt == key and r.state not in LAST_STATES for r in view.workers)
+
+
+def test_what_was_just_asked_for_is_either_listed_or_unsettled(world: World) -> None:
+    world.cluster.prepare(world.order([RUNS, RUNS]))
+    assert may_hold_gpus(world, KEY)
+    wait_for(world, WorkerState.MADE, WorkerState.MADE)
+    world.settle()
+    assert world.cluster.observe().attempts_unsettled == frozenset()
+
+
+@pytest.mark.parametrize("looks", [0, 1, 10, 100, 1_000])
+def test_gpus_of_a_stopped_gang_are_free_once_a_view_says_so(world: World, looks: int) -> None:
+    # The looks are a wait: the stop comes at different moments of the making.
+    first, second = (world.order([RUNS], job=job, gpus=8) for job in ("first", "second"))
+    world.cluster.prepare(first)
+    for _ in range(looks):
+        world.cluster.observe()
+    world.cluster.stop(first.attempt, kill_at=world.in_time(seconds(0)))
+    world.wait_until(lambda: not may_hold_gpus(world, first.attempt), "its GPUs are free")
+    world.cluster.prepare(second)
+    wait_for(world, WorkerState.MADE, key=second.attempt)
+
+
 def test_a_stop_gives_the_worker_time_to_leave_cleanly(world: World) -> None:
     run(world, [LEAVES_CLEANLY])
     wait_until_up(world)

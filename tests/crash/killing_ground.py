@@ -202,12 +202,9 @@ class KillingGround:
             assert answer.status_code == 200, f"{name} was accepted and is lost"
             status = answer.json()["status"]
             assert status["phase"] == story.phase, f"{name}: {status}"
-            if story.attempts is not None:
-                # The executor may refuse a gang whose GPUs the one before it is just leaving: an
-                # attempt of which nothing has run, counted as a loss.
-                refused = status["restartsAfterLoss"] - story.losses
-                assert refused >= 0, f"{name}: {status}"
-                assert status["attempts"] - refused == story.attempts, f"{name}: {status}"
+            assert status["restartsAfterLoss"] == story.losses, f"{name}: {status}"
+            attempts = status["attempts"] if story.attempts is None else story.attempts
+            assert status["attempts"] == attempts, f"{name}: {status}"
 
     def _check_ledger(self) -> None:
         starts = [tuple(line.split()) for line in self.ledger.read_text().splitlines()]

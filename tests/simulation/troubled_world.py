@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from scheduler.adapters.memory.cluster import no_lag
 from scheduler.adapters.memory.job_store import MemoryStore
 from scheduler.adapters.memory.workers import WorkerScript
 from scheduler.control import commands
@@ -304,6 +305,12 @@ class TroubledWorld:
         self.world.cluster.mend()
         return True
 
+    def requests_lag(self) -> bool:
+        """The cluster takes its time with what is asked of it, or is quick again."""
+        longest_s = self.rng.choice([0, 0.05, 2, 10])
+        self.world.cluster.lag = lambda: seconds(self.rng.choice([0, 0.3, 1]) * longest_s)
+        return True
+
     def server_dies(self) -> bool:
         """Another server takes over."""
         self.world.restart()
@@ -316,6 +323,7 @@ class TroubledWorld:
     def _heal(self) -> None:
         self.store.rng = None
         self.world.cluster.mend()
+        self.world.cluster.lag = no_lag
         for node in self._healthy.values():
             self.world.cluster.set_node(node)
         by = commands.Requester(actor="somebody", at=self.world.clock.now())
@@ -371,6 +379,7 @@ FAULTS: dict[str, tuple[float, Callable[[TroubledWorld], bool]]] = {
     "worker vanishes": (0.003, TroubledWorld.worker_vanishes),
     "cluster is cut": (0.002, TroubledWorld.cluster_is_cut),
     "cluster is mended": (0.02, TroubledWorld.cluster_is_mended),
+    "requests lag": (0.01, TroubledWorld.requests_lag),
     "server dies": (0.005, TroubledWorld.server_dies),
     "stale server": (0.005, TroubledWorld.stale_server_ticks),
 }

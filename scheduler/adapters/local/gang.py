@@ -47,6 +47,12 @@ class LocalGang:
         """Whether every worker has reached its last state."""
         return all(report is not None and report.state in _LAST_STATES for report in self.reports)
 
+    @property
+    def is_in_making(self) -> bool:
+        """Whether a worker may be made that nobody has seen yet, in answer to what was asked."""
+        is_asked = self.is_made_wanted or self._stop_wanted is not None
+        return is_asked and None in self.reports
+
     def living(self) -> list[int]:
         """Ranks that are made and not over."""
         return [

@@ -56,7 +56,11 @@ class Keeper:
         self._unpublished: dict[AttemptKey, GangOrder] = {}
         self._early_releases: set[AttemptKey] = set()
         """Releases asked for of gangs that are not published yet."""
-        self._requests: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[tuple[AttemptKey, Callable[[], None]]] = (
+            queue.SimpleQueue()
+        )
+        self._noted: list[AttemptKey] = []
+        """Gangs of requests that are noted, and that no view has the answer to yet."""
         self._alarm, self._bell = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._events = os.open(layout.events, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self._next_look = 0.0
@@ -99,22 +103,23 @@ class Keeper:
 
     def prepare(self, order: GangOrder) -> None:
         """Have a gang made, or what is missing of it."""
-        self._ask(lambda: self._prepare(order))
+        self._ask(order.attempt, lambda: self._prepare(order))
 
     def release(self, attempt: AttemptKey) -> None:
         """Have a gang run once all its workers are made."""
-        self._ask(lambda: self._release(attempt))
+        self._ask(attempt, lambda: self._release(attempt))
 
     def stop(self, attempt: AttemptKey, kill_at: int) -> None:
         """Have a gang end."""
-        self._ask(lambda: self._stop(attempt, kill_at))
+        self._ask(attempt, lambda: self._stop(attempt, kill_at))
 
     def forget(self, attempt: AttemptKey) -> None:
         """Have a gang forgotten as soon as it is over."""
-        self._ask(lambda: self._forget(attempt))
+        self._ask(attempt, lambda: self._forget(attempt))
 
-    def _ask(self, request: Callable[[], None]) -> None:
-        self._requests.put(request)
+    def _ask(self, attempt: AttemptKey, request: Callable[[], None]) -> None:
+        self._views.ask(attempt)
+        self._requests.put((attempt, request))
         self._wake_up()
 
     def _wake_up(self) -> None:
@@ -163,9 +168,11 @@ class Keeper:
     def _note_requests(self) -> None:
         while True:
             try:
-                self._requests.get_nowait()()
+                attempt, request = self._requests.get_nowait()
             except queue.Empty:
                 return
+            request()
+            self._noted.append(attempt)
 
     def _work(self) -> bool:
         """Do one step for every gang; True if there is more to do at once."""
@@ -220,6 +227,10 @@ class Keeper:
         news = [
             self._views.put(attempt, tuple(gang.reports)) for attempt, gang in self._gangs.items()
         ]
+        in_making = {attempt for attempt, gang in self._gangs.items() if gang.is_in_making}
+        in_making |= self._unpublished.keys()
+        news.append(self._views.settle(self._noted, frozenset(in_making)))
+        self._noted.clear()
         if any(news):
             self._on_change()
 

@@ -1,6 +1,8 @@
 """The executor's last word on its gangs, kept so that a look at it is cheap from any thread."""
 
 import threading
+from collections import Counter
+from collections.abc import Iterable
 
 from scheduler.domain.reservation import AttemptKey
 from scheduler.domain.topology import Level, Node
@@ -18,6 +20,23 @@ class Views:
         self._reports: dict[AttemptKey, tuple[WorkerReport | None, ...]] = {}
         self._changed: dict[AttemptKey, int] = {}
         """Sequence of each gang's last change, latest last."""
+        self._asked: Counter[AttemptKey] = Counter()
+        """Requests that are not worked off, by gang."""
+        self._in_making: frozenset[AttemptKey] = frozenset()
+
+    def ask(self, attempt: AttemptKey) -> None:
+        """Something is about to be asked of a gang: no view speaks for it till that is done."""
+        with self._lock:
+            self._asked[attempt] += 1
+
+    def settle(self, done: Iterable[AttemptKey], in_making: frozenset[AttemptKey]) -> bool:
+        """The requests of these gangs are done, and `put` tells what came of them; whether a view
+        speaks for any gang that none did before."""
+        with self._lock:
+            before = self._in_making.union(self._asked)
+            self._in_making = in_making
+            self._asked -= Counter(done)
+            return not before <= self._in_making.union(self._asked)
 
     def put(self, attempt: AttemptKey, reports: tuple[WorkerReport | None, ...]) -> bool:
         """Note a gang's reports, None for ranks not made; whether that is news."""
@@ -42,12 +61,14 @@ class Views:
             attempts = sorted(self._changed_after(after))
             reports = {attempt: self._reports[attempt] for attempt in attempts}
             sequence = self._sequence
+            unsettled = self._in_making.union(self._asked)
         return ClusterView(
             levels=self._levels,
             nodes=self._nodes,
             workers=tuple(r for gang in reports.values() for r in gang if r is not None),
             attempts_complete=frozenset(a for a, gang in reports.items() if None not in gang),
             is_complete=True,
+            attempts_unsettled=unsettled,
             sequence=sequence,
         )
 

@@ -7,14 +7,14 @@ An agenda of the gangs' next changes keeps a look at it as cheap as what has cha
 
 import heapq
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from scheduler.adapters.memory.gangs import ScriptedGang
-from scheduler.adapters.memory.workers import Output, ScriptedWorker, WorkerScript
+from scheduler.adapters.memory.workers import AT_ONCE, Output, ScriptedWorker, WorkerScript
 from scheduler.domain.errors import NotFoundError
 from scheduler.domain.ids import JobId, NodeName, Rank
-from scheduler.domain.instants import Instant
+from scheduler.domain.instants import Duration, Instant, after
 from scheduler.domain.job import Outcome
 from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.domain.topology import Level, Node
@@ -31,6 +31,21 @@ def runs_until_stopped(_order: GangOrder, _rank: Rank) -> WorkerScript:
     return WorkerScript()
 
 
+def no_lag() -> Duration:
+    """Requests are worked off at once."""
+    return AT_ONCE
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Call:
+    """A request, and when it is worked off."""
+
+    at: Instant
+    number: int
+    attempt: AttemptKey = field(compare=False)
+    act: Callable[[], None] = field(compare=False)
+
+
 class MemoryCluster:
     """Cluster and LogSource ports on scripts."""
 
@@ -44,6 +59,9 @@ class MemoryCluster:
     ) -> None:
         self.script = script
         """May be replaced; gangs prepared later follow the new one."""
+        self.lag: Callable[[], Duration] = no_lag
+        """How long the next request lies there before it is worked off; may be replaced. Those of
+        other gangs may overtake it."""
         self.orders: list[GangOrder] = []
         """Every gang that was made, in order; one asked for twice is here once."""
         self._clock = clock
@@ -58,7 +76,12 @@ class MemoryCluster:
         self._sequence = 0
         self._changed: dict[AttemptKey, int] = {}
         """Sequence of each gang's last change, latest last."""
-        self._waiting_calls: list[Callable[[], None]] | None = None
+        self._in_making: set[AttemptKey] = set()
+        """Gangs with a worker that is not made yet."""
+        self._calls: list[_Call] = []
+        """A heap of calls that are not worked off: those of one gang in the order of asking."""
+        self._calls_made = 0
+        self._waiting_calls: list[_Call] | None = None
         """Calls noted while the connection is cut; None while it stands."""
         self._last_view: ClusterView | None = None
 
@@ -74,19 +97,19 @@ class MemoryCluster:
 
     def prepare(self, order: GangOrder) -> None:
         """Make the gang's workers as the script says."""
-        self._call(lambda: self._prepare(order))
+        self._call(order.attempt, lambda: self._prepare(order))
 
     def release(self, attempt: AttemptKey) -> None:
         """Let the gang run once all its workers are made."""
-        self._call(lambda: self._release(attempt))
+        self._call(attempt, lambda: self._release(attempt))
 
     def stop(self, attempt: AttemptKey, *, kill_at: Instant) -> None:
         """Signal the workers now and kill those left at `kill_at`."""
-        self._call(lambda: self._stop(attempt, kill_at))
+        self._call(attempt, lambda: self._stop(attempt, kill_at))
 
     def forget(self, attempt: AttemptKey) -> None:
         """Report the attempt's workers no more."""
-        self._call(lambda: self._forget(attempt))
+        self._call(attempt, lambda: self._forget(attempt))
 
     # LogSource
 
@@ -126,7 +149,9 @@ class MemoryCluster:
     def next_change(self) -> Instant | None:
         """When the view changes next if nobody does anything; None for never."""
         self._settle()
-        return self._agenda[0][0] if self._agenda else None
+        instants = [entry[0] for entry in self._agenda[:1]]
+        instants += [call.at for call in self._calls[:1]]
+        return min(instants, default=None)
 
     def end_worker(self, attempt: AttemptKey, rank: int, *, exit_code: int) -> None:
         """The worker ends by itself, now."""
@@ -179,7 +204,7 @@ class MemoryCluster:
         """The cluster answers again; the calls that waited are worked off in order."""
         calls, self._waiting_calls = self._waiting_calls, None
         for call in calls or ():
-            call()
+            self._call(call.attempt, call.act)
 
     def runs_of(self, job_id: JobId) -> int:
         """How many workers of a job have ever run user code, forgotten attempts included."""
@@ -211,10 +236,14 @@ class MemoryCluster:
 
     # How
 
-    def _call(self, call: Callable[[], None]) -> None:
+    def _call(self, attempt: AttemptKey, act: Callable[[], None]) -> None:
+        self._calls_made += 1
+        earlier = [call.at for call in self._calls if call.attempt == attempt]
+        at = max([after(self._clock.now(), self.lag()), *earlier])
+        call = _Call(at, self._calls_made, attempt, act)
         if self._waiting_calls is None:
+            heapq.heappush(self._calls, call)
             self._settle()
-            call()
         else:
             self._waiting_calls.append(call)
 
@@ -267,9 +296,15 @@ class MemoryCluster:
             if gang := self._gangs.get(attempt):
                 gang.settle(now)
                 self._note_change(gang)
+        while self._calls and self._calls[0].at <= now:
+            heapq.heappop(self._calls).act()
 
     def _note_change(self, gang: ScriptedGang) -> None:
         self._sequence += 1
+        if gang.is_made_at(self._clock.now()):
+            self._in_making.discard(gang.attempt)
+        else:
+            self._in_making.add(gang.attempt)
         self._changed.pop(gang.attempt, None)
         self._changed[gang.attempt] = self._sequence
         next_change = gang.next_change_after(self._clock.now())
@@ -285,6 +320,9 @@ class MemoryCluster:
             workers=tuple(report for gang in gangs for report in gang.reports_at(now)),
             attempts_complete=frozenset(gang.attempt for gang in gangs if gang.is_made_at(now)),
             is_complete=True,
+            attempts_unsettled=frozenset(
+                self._in_making.union(call.attempt for call in self._calls)
+            ),
             sequence=self._sequence,
         )
 
