@@ -1,12 +1,13 @@
 """Plan -> effects, one gang at a time: each is claimed only if its job is as the plan saw it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from scheduler.control import events
 from scheduler.control.live_jobs import LiveJobs
 from scheduler.control.outside import Outside
 from scheduler.control.writing import revised
+from scheduler.domain.copying import replace
 from scheduler.domain.errors import ConflictError
 from scheduler.domain.ids import AttemptNumber, Epoch, JobId, NodeName, Rank
 from scheduler.domain.instants import Instant, elapsed, in_seconds

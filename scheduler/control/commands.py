@@ -5,8 +5,9 @@ job that holds nothing is changed at once; one that holds GPUs is only marked, a
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from scheduler.domain.copying import replace
 from scheduler.domain.errors import ConflictError, InvalidTransitionError
 from scheduler.domain.event import Event
 from scheduler.domain.explain import explain_outcome

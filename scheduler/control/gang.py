@@ -1,8 +1,9 @@
 """One live attempt with all that is known of it, and what its workers' reports mean."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from scheduler.domain.copying import replace
 from scheduler.domain.failures import OUTCOME_OF_CAUSE
 from scheduler.domain.ids import NodeName, Rank
 from scheduler.domain.instants import Instant
@@ -50,6 +51,13 @@ class Gang:
         """The first recorded end that was not a success: it decides what the attempt ends as."""
         return next(
             (end for end in self.attempt.worker_ends if end.outcome is not Outcome.COMPLETED), None
+        )
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether no rank is known to have ended: none has reported so, none is known missing."""
+        return not (self.attempt.worker_ends or self.absent_are_down) and not any(
+            report.state in TERMINAL_STATES for report in self.reports.values()
         )
 
     def in_state(self, *states: WorkerState) -> bool:

@@ -1,8 +1,8 @@
 """The loop's own copy of the live state: read whole once, then kept current by change sets."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
+from scheduler.domain.copying import replace
 from scheduler.domain.ids import JobId, Sequence
 from scheduler.domain.job import AttemptPhase, Job, JobPhase
 from scheduler.domain.reservation import Reservation

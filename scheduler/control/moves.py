@@ -7,10 +7,11 @@ else      ──▶ Reserved ▶ Preparing ▶ Prepared ▶ Released ▶ Running
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from scheduler.control import events
 from scheduler.control.gang import Gang
+from scheduler.domain.copying import replace
 from scheduler.domain.event import Event
 from scheduler.domain.explain import explain_outcome, explain_stop
 from scheduler.domain.failures import after_end, run_time_of
@@ -59,6 +60,9 @@ def next_move(gang: Gang, moment: Moment) -> Move | None:
     if moment.reachable_since is None:
         # Nothing that is said of the workers can be trusted now; what the user says can.
         return _stop_if_asked(gang, moment)
+    if gang.is_untouched and not moment.lost_nodes:
+        # What follows comes to the same, after asking every rank for its end several times over.
+        return _move_whole(gang, moment)
     ends = gang.new_ends(moment.now, moment.lost_nodes)
     known = gang.with_ends(ends)
     move = (
@@ -71,6 +75,14 @@ def next_move(gang: Gang, moment: Moment) -> Move | None:
     if move is None or not ends:
         return move
     return replace(move, freed=(*(end.rank for end in ends), *move.freed))
+
+
+def _move_whole(gang: Gang, moment: Moment) -> Move | None:
+    """The next move of a gang all of whose workers are there, on nodes that are not lost."""
+    if gang.attempt.phase is AttemptPhase.STOPPING:
+        return _stop_sooner(gang, moment)
+    cause = gang.job.stop_requested or _time_out(gang, moment)
+    return _rise(gang, moment) if cause is None else _stop(gang, cause, moment)
 
 
 def due_instants(gang: Gang, moment: Moment) -> Iterator[Instant]:

@@ -6,7 +6,7 @@ whatever a crash leaves undone, the next leader's first look at the store makes 
 
 import heapq
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
@@ -18,6 +18,7 @@ from scheduler.control.moves import Moment, Move, due_instants, hang_at, next_mo
 from scheduler.control.outside import Outside
 from scheduler.control.strays import Strays
 from scheduler.control.writing import as_written, step_of, unit_of
+from scheduler.domain.copying import replace
 from scheduler.domain.errors import ConflictError
 from scheduler.domain.failures import BLAME, Blame, run_time_of
 from scheduler.domain.ids import Epoch, JobId

@@ -1,12 +1,12 @@
 """Moves and claims as units of the store, and the kill point around each."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from enum import Enum
 
 from scheduler.control.gang import Gang
 from scheduler.control.lessons import job_end
 from scheduler.control.moves import Move
+from scheduler.domain.copying import replace
 from scheduler.domain.ids import Epoch
 from scheduler.domain.job import AttemptPhase, Job, JobPhase, StopCause
 from scheduler.ports.kill_points import KillPoint

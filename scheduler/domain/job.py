@@ -11,10 +11,11 @@ A job that waits (Pending, Held) is cancelled at once.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from scheduler.domain.communication import Axis, CommunicationProfile
+from scheduler.domain.copying import replace
 from scheduler.domain.errors import InvalidTransitionError
 from scheduler.domain.ids import (
     AttemptNumber,

@@ -1,11 +1,12 @@
 """Each change of a unit, carried out on the tables of the memory store."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import assert_never
 
 from scheduler.adapters.memory.knowledge import change_what_is_known
 from scheduler.adapters.memory.tables import ReplyKey, Singles, Tables, Tombstone, UndoLog
+from scheduler.domain.copying import replace
 from scheduler.domain.errors import (
     ConflictError,
     InvalidTransitionError,
