@@ -222,6 +222,7 @@ def _claim(
     )
     starting = replace(
         job.moved_to(JobPhase.STARTING, at=now),
+        revision=job.revision + 1,
         attempts=job.attempts + 1,
         not_before=None,
         promised=None,
@@ -239,7 +240,7 @@ def _claim(
         events=(events.gang_placed(starting, attempt, now),),
         epoch=epoch,
     )
-    taken = RunningGang(job=revised(starting, job), attempt=attempt, reservations=reservations)
+    taken = RunningGang(job=starting, attempt=attempt, reservations=reservations)
     return unit, taken
 
 

@@ -27,6 +27,8 @@ class ClusterWatch:
         self.generation += 1
         self.levels: tuple[Level, ...] = ()
         self.nodes: tuple[Node, ...] = ()
+        self.numbered_nodes: tuple[Node, ...] = ()
+        """Those on which we say who gets which GPU."""
         self.tree: TopologyTree = topology_tree((), ())
         self.reports: dict[AttemptKey, Mapping[Rank, WorkerReport]] = {}
         self.reachable_since: Instant | None = None
@@ -127,6 +129,7 @@ class ClusterWatch:
         unready |= {name for name in self._unready_since if name not in known}
         self._unready_since = {name: self._unready_since.get(name, now) for name in sorted(unready)}
         self.levels, self.nodes = view.levels, view.nodes
+        self.numbered_nodes = tuple(node for node in view.nodes if node.gpu_indices is not None)
         if not self.tree.matches(view.levels, view.nodes):
             self.tree = topology_tree(view.levels, view.nodes)
         self.generation += is_news

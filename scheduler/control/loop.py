@@ -223,7 +223,9 @@ class ControlLoop:
             # Noted clocks change nothing that the same decision would not find again.
             self._basis = None if has_lost_waits else self._present_basis()
             return has_lost_waits
-        started = claim_starts(plan, self._live, self._watch.nodes, self._outside, epoch=epoch)
+        started = claim_starts(
+            plan, self._live, self._watch.numbered_nodes, self._outside, epoch=epoch
+        )
         stopped = claim_stops(plan, self._live, self._outside, epoch=epoch)
         self._lessons.note_waits(
             wait for wait in plan.observations if wait.job_id in started.job_ids

@@ -108,19 +108,24 @@ class Settling:
 
     def advance(self, job_id: JobId, moment: Moment, epoch: Epoch) -> None:
         """Move one gang as far as it goes now."""
-        self._advance(job_id, moment, epoch)
-        self._note_due(job_id, moment)
+        gang = self._advance(job_id, moment, epoch)
+        self._note_due(job_id, gang, moment)
 
-    def _advance(self, job_id: JobId, moment: Moment, epoch: Epoch) -> None:
+    def _advance(self, job_id: JobId, moment: Moment, epoch: Epoch) -> Gang | None:
+        """The gang as it is then; None if there is none any more."""
         for _ in range(MOVES_MAX):
             live = self._live.attempts.get(job_id)
             if live is None:
-                return
+                return None
             gang = self._with_last_step(self._gang(live), moment)
             self._ask(gang, moment)
             move = next_move(gang, moment)
-            if move is None or not self._write(gang, move, epoch):
-                return
+            if move is None:
+                return gang
+            if not self._write(gang, move, epoch):
+                break
+        live = self._live.attempts.get(job_id)
+        return None if live is None else self._gang(live)
 
     def must_look_again(self) -> bool:
         """Whether, since last asked, a job had changed when its move was to be written, or the
@@ -144,9 +149,8 @@ class Settling:
             taken.add(job_id)
         return taken
 
-    def _note_due(self, job_id: JobId, moment: Moment) -> None:
-        live = self._live.attempts.get(job_id)
-        instants = () if live is None else due_instants(self._gang(live), moment)
+    def _note_due(self, job_id: JobId, gang: Gang | None, moment: Moment) -> None:
+        instants = () if gang is None else due_instants(gang, moment)
         at = min((at for at in instants if at > moment.now), default=None)
         if at is None:
             self._due.pop(job_id, None)
@@ -228,17 +232,18 @@ class Settling:
                 assert_never(wish)
 
     def _write(self, before: Gang, move: Move, epoch: Epoch) -> bool:
-        step = step_of(before, move.gang)
+        after_move = as_written(before, move.gang)
+        step = step_of(before, after_move)
         reach(step.before)
         try:
-            self._outside.store.write(unit_of(before, move, epoch))
+            # The store keeps the very record that is kept here, so that it is known again.
+            self._outside.store.write(unit_of(before, after_move, move, epoch))
         except ConflictError:
             self._must_look_again = True
             self._again.add(before.job.id)
             return False
         reach(step.after)
         self._tell(before, move)
-        after_move = as_written(before, move.gang)
         if after_move.attempt.phase is AttemptPhase.ENDED:
             self._live.put(after_move.job, None)
             if after_move.job.ended_at is not None:

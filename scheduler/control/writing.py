@@ -67,9 +67,8 @@ def step_of(before: Gang, after: Gang) -> Step:
     return _RISING[after.attempt.phase]
 
 
-def unit_of(before: Gang, move: Move, epoch: Epoch) -> Unit:
-    """The unit that makes a move durable."""
-    after = move.gang
+def unit_of(before: Gang, after: Gang, move: Move, epoch: Epoch) -> Unit:
+    """The unit that makes a move durable; `after` is its gang as written."""
     changes: list[Change] = []
     if after.job is not before.job:
         changes.append(SaveJob(job=after.job, expected_revision=before.job.revision))

@@ -38,7 +38,7 @@ def check_starts(standing: Standing, snapshot: Snapshot, plan: Plan) -> None:
         waiting = standing.line[start.job_id]
         broken += _gang_is_right(waiting.job, start, snapshot)
         broken += _gang_stands_right(waiting.request, start, standing.nodes, standing.free.tree)
-    if not broken:
+    if not broken and plan.start:
         broken += _nothing_overdrawn(standing, plan)
     if broken:
         raise BrokenPlanError("; ".join(broken))

@@ -147,10 +147,12 @@ def _save_job(change: SaveJob, work: UnitInProgress) -> None:
     job, tables = change.job, work.tables
     stored = _expect_revision(job.id, change.expected_revision, tables)
     assert (stored.project, stored.name) == (job.project, job.name), job.id
-    assert stored.spec == job.spec, job.id
+    assert stored.spec is job.spec or stored.spec == job.spec, job.id
     if stored.phase.is_terminal and job.phase is not stored.phase:
         raise InvalidTransitionError(job.id, stored.phase, job.phase)
-    work.undo.put(tables.jobs, job.id, replace(job, revision=change.expected_revision + 1))
+    revision = change.expected_revision + 1
+    saved = job if job.revision == revision else replace(job, revision=revision)
+    work.undo.put(tables.jobs, job.id, saved)
     if job.phase.is_terminal:
         work.undo.drop(tables.live, job.id)
     work.touched[job.id] = None
@@ -207,8 +209,14 @@ def _save_attempt(attempt: Attempt, work: UnitInProgress) -> None:
     tables, job_id = work.tables, attempt.job_id
     if job_id not in tables.jobs:
         raise NotFoundError("job", job_id)
-    others = [a for a in tables.attempts.get(job_id, ()) if a.number != attempt.number]
-    attempts = tuple(sorted([*others, attempt], key=lambda a: a.number))
+    known = tables.attempts.get(job_id, ())
+    if not known or known[-1].number < attempt.number:
+        attempts = (*known, attempt)
+    elif known[-1].number == attempt.number:
+        attempts = (*known[:-1], attempt)
+    else:
+        others = [a for a in known if a.number != attempt.number]
+        attempts = tuple(sorted([*others, attempt], key=lambda a: a.number))
     work.undo.put(tables.attempts, job_id, attempts)
     work.touched[job_id] = None
 
