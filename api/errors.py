@@ -15,6 +15,7 @@ from api.problems import Problem, ProblemEntry
 from api.reasons import REASONS, TYPE_PREFIX
 from scheduler.domain import errors
 from scheduler.domain.errors import SchedulerError, SpecProblem
+from scheduler.domain.explain import explain_refused_move
 
 PROBLEM_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
@@ -134,6 +135,10 @@ def on_scheduler_error(request: Request, error: Exception) -> Response:
         return problem_response(request, reason, _summary(error.problems), entries=entries)
     if REASONS[reason].status >= HTTPStatus.INTERNAL_SERVER_ERROR and not _is_told(error):
         return problem_response(request, reason, REASONS[reason].meaning)
+    if isinstance(error, errors.InvalidTransitionError):
+        job = str(request.path_params.get("name", error.job_id))
+        detail = explain_refused_move(job, error.origin, error.target)
+        return problem_response(request, reason, detail)
     return problem_response(request, reason, str(error))
 
 

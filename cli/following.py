@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from api.jobs.schemas import TERMINAL_PHASES, AttemptList, JobObject, WhyView
 from cli import output
 from cli.client import Client
-from cli.failures import CommandError, ExitCode, UnreachableError
+from cli.failures import ExitCode, UnreachableError
 from cli.times import pause, ticks_s
 
 POLL_S = 0.25
@@ -136,24 +136,14 @@ def _say_why(client: Client, name: str, said: str) -> str:
 
 
 def follow_or_detach(client: Client, name: str, choice: LogChoice) -> JobObject:
-    """Follow; on Ctrl-C leave the job alone and say how to come back. Raises CommandError then."""
+    """Follow; on Ctrl-C leave the job alone and say how to come back; the command ends then."""
     try:
         return follow(client, name, choice)
     except KeyboardInterrupt:
-        raise DetachedError(name) from None
-
-
-class DetachedError(CommandError):
-    """The user left a job that goes on."""
-
-    exit_code = ExitCode.INTERRUPTED
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"detached; {name} goes on. Come back: dally logs -f {name}",
-            reason="Detached",
-            way_out=f"dally cancel {name}",
-        )
+        output.note(f"\ndetached: job/{name} goes on")
+        output.note(f"  follow it again: dally logs -f {name}")
+        output.note(f"  stop it:         dally cancel {name}")
+        raise SystemExit(ExitCode.INTERRUPTED) from None
 
 
 def exit_code_of(job: JobObject) -> int:

@@ -59,6 +59,11 @@ def fields(pairs: Iterable[tuple[str, object]], *, indent: int = 0) -> None:
         print(" " * indent + f"{name}:".ljust(width) + f" {cell(value)}")
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 GPU`, `2 GPUs`."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
 def heading(text: str) -> None:
     """A section of `describe`."""
     print(f"\n{neutral(text)}:")

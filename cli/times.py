@@ -1,5 +1,6 @@
 """Times for people: ages in tables, spans on flags."""
 
+import math
 import re
 import time
 from datetime import UTC, datetime
@@ -49,6 +50,18 @@ def age(text: str | None, *, at: datetime | None = None) -> str:
     if not text:
         return ""
     return brief(max(0.0, ((at or now()) - parse(text)).total_seconds()))
+
+
+def to_the_second(text: str | None) -> str:
+    """A time as people read it: UTC, without fractions of a second."""
+    return parse(text).strftime("%Y-%m-%dT%H:%M:%SZ") if text else ""
+
+
+def fine(seconds: float) -> str:
+    """A step's length in three digits: `0.51ms`, `23.4ms`, `1.23s`, `1234s`."""
+    number, unit = (seconds * 1e3, "ms") if seconds < 1 else (seconds, "s")
+    digits = max(0, 2 - math.floor(math.log10(number))) if number > 0 else 0
+    return f"{number:.{min(digits, 3)}f}{unit}"
 
 
 def brief(seconds: float) -> str:

@@ -1,5 +1,6 @@
 """What `dallyd serve` says on stdout when it is up: where it is, and the first token."""
 
+from scheduler.domain.explain import counted
 from scheduler.settings import Settings
 from server.data_folder import is_sqlite
 from server.machine import Machine
@@ -25,6 +26,6 @@ def banner(settings: Settings, machine: Machine | None, address: str, token: str
 def _of(machine: Machine | None) -> str:
     if machine is None:
         return ""
-    what = "GPUs" if machine.has_gpus else "slots"
+    what = "GPU" if machine.has_gpus else "slot"
     nodes = len(machine.nodes)
-    return f"; {machine.gpus} {what} on {nodes} node{'s' if nodes != 1 else ''}"
+    return f"; {counted(machine.gpus, what)} on {counted(nodes, 'node')}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from scheduler.adapters.sql.migrating import current, head
 from scheduler.config_file import Config, ConfigError
 from scheduler.domain.errors import SchedulerError, WrongSchemaError
+from scheduler.domain.explain import counted
 from scheduler.settings import Role, Settings
 from server import data_folder
 from server.machine import offered
@@ -51,10 +52,9 @@ def _settings(settings: Settings) -> str:
 
 
 def _configuration(config: Config) -> str:
-    return (
-        f"{len(config.topology.nodes)} nodes, {len(config.queues)} queues and "
-        f"{len(config.projects)} projects are named"
-    )
+    nodes = counted(len(config.topology.nodes), "node")
+    queues = counted(len(config.queues), "queue")
+    return f"names {nodes}, {queues} and {counted(len(config.projects), 'project')}"
 
 
 def _database(settings: Settings) -> str:
@@ -70,5 +70,7 @@ def _database(settings: Settings) -> str:
 
 def _machine(settings: Settings, config: Config) -> str:
     machine = offered(settings, config)
-    what = "GPUs" if machine.has_gpus else "slots (no GPU is used)"
-    return f"{machine.gpus} {what} on {len(machine.nodes)} nodes"
+    nodes = counted(len(machine.nodes), "node")
+    if machine.has_gpus:
+        return f"{counted(machine.gpus, 'GPU')} on {nodes}"
+    return f"{counted(machine.gpus, 'slot')} on {nodes} (no GPU is used)"

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from scheduler.domain.errors import AlreadyServingError
+from scheduler.domain.explain import counted
 from scheduler.domain.topology import Node
 from scheduler.ports.job_store import JobStore
 
@@ -42,7 +43,7 @@ def refuse_workers_of_others(store: JobStore, data_dir: Path) -> None:
     own = executor_id(data_dir)
     if running and owners and owners != {own}:
         raise AlreadyServingError(
-            f"{len(running)} jobs of this database run from another data folder (executor "
+            f"another data folder runs {counted(len(running), 'job')} of this database (executor "
             f"{', '.join(sorted(owners))}, this one is {own}); serve from that folder, or end them "
             "there first"
         )

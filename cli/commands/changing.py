@@ -2,12 +2,13 @@
 
 import sys
 from collections.abc import Callable
+from typing import get_args
 
 import click
 
-from api.jobs.schemas import TERMINAL_PHASES, JobList, JobObject
+from api.jobs.schemas import TERMINAL_PHASES, JobList, JobObject, PhaseName
 from cli import output
-from cli.client import Client
+from cli.client import Client, Parameters
 from cli.command import Session, command
 from cli.failures import CommandError, ServerError
 from cli.following import changes, is_ended, own_exit_code
@@ -17,6 +18,9 @@ from cli.times import span_s
 
 NOT_FOUND = 404
 PAGE = 500
+PHASES: tuple[str, ...] = get_args(PhaseName)
+LIVE_PHASES = tuple(phase for phase in PHASES if phase not in TERMINAL_PHASES)
+CANCELLED = "Cancelled"
 ALIASES = {"condition=complete": "phase=succeeded", "condition=failed": "phase=failed"}
 
 names_argument = click.argument("names", nargs=-1)
@@ -57,16 +61,20 @@ def cancel(
             answer = client.send(
                 "POST", client.job_path(name, "cancel"), body={"now": now, "reason": reason}
             )
-            phase = JobObject.model_validate(answer).status.phase
-            output.line(
-                f"job/{name} {'cancelling' if phase not in TERMINAL_PHASES else phase.lower()}"
-            )
+            output.line(f"job/{name} {_how_cancelled(JobObject.model_validate(answer))}")
 
         _for_each(chosen, one)
         if wait:
             for name in chosen:
                 for _ in changes(client, name):
                     pass
+
+
+def _how_cancelled(job: JobObject) -> str:
+    if not is_ended(job):
+        return "cancelling"
+    phase = job.status.phase
+    return "cancelled" if phase == CANCELLED else f"had ended before: {phase}"
 
 
 @command(
@@ -158,12 +166,25 @@ def _chosen(
         return [job_name(name) for name in names]
     if not selector and not is_all:
         raise click.UsageError("name a job, or choose by -l LABEL=VALUE")
-    page = client.get(client.jobs_path(), {"labelSelector": selector, "limit": PAGE})
-    jobs = [job for job in JobList.model_validate(page).items if selector or not is_ended(job)]
-    found = [job.metadata.name for job in jobs]
+    phases = None if selector else ",".join(LIVE_PHASES)
+    found = _names(client, {"labelSelector": selector, "phase": phases, "limit": PAGE})
     if not is_sure and found:
-        _ask(f"cancel {len(found)} jobs ({', '.join(found[:5])}{', ...' if found[5:] else ''})?")
+        shown = f"{', '.join(found[:5])}{', ...' if found[5:] else ''}"
+        _ask(f"cancel {output.counted(len(found), 'job')} ({shown})?")
     return found
+
+
+def _names(client: Client, parameters: Parameters) -> list[str]:
+    """Names of the jobs of every page of a list."""
+    names: list[str] = []
+    token: str | None = None
+    while True:
+        answer = client.get(client.jobs_path(), {**parameters, "continue": token})
+        page = JobList.model_validate(answer)
+        names += [job.metadata.name for job in page.items]
+        token = page.metadata.continue_
+        if not token:
+            return names
 
 
 def _ask(question: str) -> None:
@@ -214,6 +235,8 @@ def _wanted_phase(goal: str) -> str:
         return goal
     if kind != "phase" or not phase:
         raise click.UsageError("--for wants phase=PHASE, condition=Complete or delete")
+    if phase not in (name.lower() for name in PHASES):
+        raise click.UsageError(f"there is no phase {phase!r}; there are: {', '.join(PHASES)}")
     return phase
 
 

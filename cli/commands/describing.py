@@ -12,7 +12,7 @@ from cli.commands.distance import describe_profile, describe_sensitivity
 from cli.failures import CommandError
 from cli.kinds import EVENT, JOB, NODE, PROFILE, job_name, kind_named
 from cli.root import dally
-from cli.times import age, brief, now, parse
+from cli.times import age, brief, fine, now, parse, to_the_second
 
 EVENTS_MAX = 500
 EVENTS_IN_DESCRIBE = 20
@@ -89,12 +89,13 @@ def _describe_general(job: JobObject) -> None:
             ("Reason", status.reason),
             ("Message", status.message),
             ("Priority", f"{job.spec.priority} ({status.priority})"),
-            ("Workers", f"{status.workers}, {status.gpus} GPUs in all"),
+            ("Workers", f"{status.workers}, {output.counted(status.gpus, 'GPU')} in all"),
             ("Launcher", job.spec.launcher),
             ("Command", " ".join(job.spec.command or ())),
-            ("Submitted", f"{job.metadata.create_time} by {job.metadata.created_by or 'unknown'}"),
-            ("Started", status.start_time),
-            ("Ended", status.end_time),
+            ("Submitted", f"{to_the_second(job.metadata.create_time)} by "
+             f"{job.metadata.created_by or 'unknown'}"),
+            ("Started", to_the_second(status.start_time)),
+            ("Ended", to_the_second(status.end_time)),
             ("Ran", _span(status.start_time, status.end_time)),
             ("Attempts", status.attempts),
             ("Restarts", f"{status.restarts_after_failure} after failures of the program, "
@@ -136,15 +137,16 @@ def _describe_progress(attempt: AttemptView) -> None:
     if progress is None:
         return
     output.heading("Progress")
+    counted = output.counted(progress.reports, "report")
     total = f" of {progress.steps_total}" if progress.steps_total else ""
-    rate = f", {1 / progress.step_seconds:.3g} steps/s" if progress.step_seconds else ""
+    rate = f", {1 / progress.step_seconds:,.3g} steps/s" if progress.step_seconds else ""
     output.fields(
         (
             ("Step", f"{progress.step}{total}"),
-            ("Rate", f"{progress.step_seconds:.4g} s/step{rate}"),
+            ("Rate", f"{fine(progress.step_seconds)} a step{rate}"),
             ("Loss", None if progress.loss is None else f"{progress.loss:.4g}"),
             ("Accuracy", None if progress.accuracy is None else f"{progress.accuracy:.4g}"),
-            ("Reported", f"{age(progress.report_time)} ago ({progress.reports} reports)"),
+            ("Reported", f"{age(progress.report_time)} ago ({counted})"),
         ),
         indent=2,
     )
@@ -160,10 +162,14 @@ def _describe_events(items: list[JsonValue]) -> None:
 def _describe_placement(client: Client, name: str) -> None:
     placed = PlacementView.model_validate(client.get(client.job_path(name, "placement")))
     output.line(
-        f"{placed.job}: attempt {placed.attempt} ({placed.phase}), within one {placed.tier}"
+        f"{placed.job}: attempt {placed.attempt} ({placed.phase}), within {_one(placed.tier)}"
     )
     for text in placed.drawing.splitlines():
         output.line(text)
+
+
+def _one(level: str) -> str:
+    return "the cluster" if level == "cluster" else f"one {level}"
 
 
 def _describe_node(client: Client, name: str) -> None:

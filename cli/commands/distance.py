@@ -9,6 +9,7 @@ from cli.client import Client, Document
 from cli.command import Session, command
 from cli.documents import read_documents
 from cli.root import dally
+from cli.times import fine
 
 
 @command(
@@ -39,7 +40,8 @@ def _estimated(client: Client, document: Document) -> JsonValue:
 def describe_sensitivity(client: Client, name: str) -> None:
     """The section of `describe job` about distance."""
     found = SensitivityList.model_validate(client.get(client.job_path(name, "sensitivity")))
-    if any(item.tiers for item in found.items):
+    # Where only one level can hold the job, as with a single worker, distance costs it nothing.
+    if any(len(item.tiers) > 1 for item in found.items):
         output.heading("Sensitivity to distance")
         print_sensitivities(found)
 
@@ -56,7 +58,7 @@ def _print_one(item: SensitivityView) -> None:
     wanted = item.bandwidth_wanted
     rate = "all bandwidth there is" if wanted is None else f"{wanted / 1e9:.3g} GB/s"
     output.line(
-        f"{item.gpu_model or 'GPU model unknown'}: {item.compute_seconds:.3g} s of compute, "
+        f"{item.gpu_model or 'GPU model unknown'}: {fine(item.compute_seconds)} of compute, "
         f"{item.gradient_bytes / 1e6:,.0f} MB of gradients a step ({item.source}); "
         f"content with {rate}"
     )
@@ -64,9 +66,9 @@ def _print_one(item: SensitivityView) -> None:
         (
             tier.level,
             tier.nodes,
-            f"{tier.step_seconds:.4g}",
-            f"{tier.predicted_seconds:.4g}",
-            None if tier.measured_seconds is None else f"{tier.measured_seconds:.4g}",
+            fine(tier.step_seconds),
+            fine(tier.predicted_seconds),
+            None if tier.measured_seconds is None else fine(tier.measured_seconds),
             f"{100 * tier.exposed_share:.1f}%",
             f"{tier.step_slowdown:.2f}",
             tier.source,
@@ -74,7 +76,7 @@ def _print_one(item: SensitivityView) -> None:
         )
         for tier in item.tiers
     ]
-    headers = ("LEVEL", "NODES", "STEP-S", "PREDICTED", "MEASURED", "EXPOSED", "SLOWDOWN")
+    headers = ("LEVEL", "NODES", "STEP", "PREDICTED", "MEASURED", "EXPOSED", "SLOWDOWN")
     output.table((*headers, "SOURCE", "WAIT"), rows, is_headed=True)
 
 
@@ -101,8 +103,8 @@ def describe_profile(client: Client, name: str) -> None:
             t.precision,
             t.batch_per_gpu,
             t.sequence_tokens or None,
-            f"{t.step_seconds:.4g}",
+            fine(t.step_seconds),
         )
         for t in model.timings
     ]
-    output.table(("GPU", "PRECISION", "BATCH", "TOKENS", "STEP-S"), rows, is_headed=True)
+    output.table(("GPU", "PRECISION", "BATCH", "TOKENS", "STEP"), rows, is_headed=True)

@@ -80,6 +80,7 @@ def get(
     with session.connect() as client:
         path = _list_path(client, found, is_everywhere=all_projects)
         if watch:
+            filters["fieldSelector"] = _one_name(found, names) if names else None
             _watch(client, found, path, filters, form)
             return
         if names and found is JOB:
@@ -92,6 +93,12 @@ def get(
     _show(found, items, form, is_headed=not no_headers, is_single=len(names) == 1)
     if remaining:
         output.note(_cut_note(len(items), remaining))
+
+
+def _one_name(kind: Kind, names: tuple[str, ...]) -> str:
+    if kind is not JOB or len(names) != 1:
+        raise click.UsageError("-w watches one job by name, or all of them by filters")
+    return f"metadata.name={job_name(names[0])}"
 
 
 def _cut_note(shown: int, remaining: int) -> str:

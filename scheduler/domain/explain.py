@@ -7,7 +7,7 @@ from typing import assert_never
 from scheduler.domain.exit_codes import SIGNAL_BASE, is_signal
 from scheduler.domain.ids import NodeName
 from scheduler.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
-from scheduler.domain.job import Attempt, Outcome, StopCause, WorkerEnd
+from scheduler.domain.job import Attempt, JobPhase, Outcome, StopCause, WorkerEnd
 from scheduler.domain.placement import (
     BackingOff,
     BehindHead,
@@ -22,6 +22,7 @@ from scheduler.domain.placement import (
     TooFewGpus,
     WaitingForCloserTier,
 )
+from scheduler.domain.topology import CLUSTER_LEVEL
 
 
 class Verdict(StrEnum):
@@ -60,22 +61,22 @@ def explain(blocked: Blocked) -> str:  # noqa: C901, PLR0911 - one arm a reason
         case TooFewGpus():
             return (
                 f"waiting for GPUs: room for {blocked.workers_fit_max} of "
-                f"{_wanted(blocked)} within one {blocked.level}"
+                f"{_wanted(blocked)} within {_one(blocked.level)}"
                 f"{_other_levels(blocked)}; {_nodes(blocked)}"
             )
         case NeverFits():
             return (
-                f"can never start: one {blocked.level} of this cluster, empty, does not hold "
+                f"can never start: {_one(blocked.level)}, were it empty, would not hold "
                 f"{_wanted(blocked)}; {_nodes(blocked)}"
             )
         case BackingOff():
             return (
                 f"waiting until {clock_time(blocked.until)} after "
-                f"{_count(blocked.restarts, 'restart')}, so that a failing job does not spin"
+                f"{counted(blocked.restarts, 'restart')}, so that a failing job does not spin"
             )
         case BehindHead():
             return (
-                f"behind {_count(blocked.jobs_ahead, 'job')} of its queue, the first of which "
+                f"behind {counted(blocked.jobs_ahead, 'job')} of its queue, the first of which "
                 "waits for GPUs; the queue's policy starts nothing past it"
             )
         case WaitingForCloserTier():
@@ -87,7 +88,7 @@ def explain(blocked: Blocked) -> str:  # noqa: C901, PLR0911 - one arm a reason
             )
         case PromisedGpus():
             return (
-                f"{_count(blocked.gpus, 'GPU')} on {_count(blocked.nodes, 'node')} of one "
+                f"{counted(blocked.gpus, 'GPU')} on {counted(blocked.nodes, 'node')} of one "
                 f"{blocked.level} are promised to it: it starts when the gangs stopped for it leave"
             )
         case PoolMissing():
@@ -111,7 +112,7 @@ def ways_out(blocked: Blocked) -> tuple[str, ...]:  # noqa: C901, PLR0911 - one 
     match blocked:
         case TooFewGpus():
             fewer = (
-                (f"lower the gang to {_count(blocked.workers_fit_max, 'worker')} to start now",)
+                (f"lower the gang to {counted(blocked.workers_fit_max, 'worker')} to start now",)
                 if blocked.workers_fit_max
                 else ()
             )
@@ -119,7 +120,7 @@ def ways_out(blocked: Blocked) -> tuple[str, ...]:  # noqa: C901, PLR0911 - one 
         case NeverFits():
             return (
                 "ask for fewer workers, fewer GPUs per worker or a wider topology.required",
-                f"add nodes: {_count(blocked.nodes, 'node')} are known",
+                f"add nodes ({counted(blocked.nodes, 'node')} known so far)",
             )
         case BackingOff():
             return ("wait, or cancel and submit it again once its error is mended (dally logs)",)
@@ -163,6 +164,13 @@ _OUTCOMES: dict[Outcome, str] = {
     Outcome.WORKER_LOST: "a worker vanished without a report",
     Outcome.SYSTEM_ERROR: "the scheduler or the cluster failed; the server's log says more",
 }
+
+_MOVES: dict[str, str] = {
+    JobPhase.HELD: "only a Pending job can be held; what runs or has ended can not",
+    JobPhase.PENDING: "only a Held job can be released",
+    "Deleted": "only a job that has ended can be deleted; cancel it first (dally cancel)",
+}
+"""By the phase that an order would have led to."""
 
 _CAUSES: dict[StopCause, str] = {
     StopCause.CANCEL: "its user cancelled it",
@@ -209,8 +217,8 @@ def explain_placement(placement: Placement) -> str:
     shown = [f"{node} ({workers})" for node, workers in list(by_node.items())[:8]]
     if len(by_node) > len(shown):
         shown.append(f"{len(by_node) - len(shown)} nodes more")
-    workers = _count(sum(by_node.values()), "worker")
-    return f"{workers} on {', '.join(shown)}, within one {placement.tier_name}"
+    workers = counted(sum(by_node.values()), "worker")
+    return f"{workers} on {', '.join(shown)}, within {_one(placement.tier_name)}"
 
 
 def explain_attempt(attempt: Attempt) -> str:
@@ -218,6 +226,17 @@ def explain_attempt(attempt: Attempt) -> str:
     if attempt.outcome is None:
         return f"attempt {attempt.number} is {attempt.phase}"
     return f"attempt {attempt.number}: {attempt.message or _OUTCOMES[attempt.outcome]}"
+
+
+def explain_refused_move(job: str, origin: str, target: str) -> str:
+    """Why an order was refused: the phase the job is in, and what the order is for."""
+    rule = _MOVES.get(target, f"it can not become {target} from there")
+    return f"job {job} is {origin}: {rule}"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def clock_time(instant: Instant) -> str:
@@ -241,7 +260,7 @@ def short_duration(duration: Duration) -> str:
 
 def _closer_tier(blocked: WaitingForCloserTier) -> str:
     samples = (
-        f"from {_count(blocked.timer_samples, 'past wait')}"
+        f"from {counted(blocked.timer_samples, 'past wait')}"
         if blocked.timer_samples
         else "the value of waiting"
     )
@@ -254,8 +273,8 @@ def _closer_tier(blocked: WaitingForCloserTier) -> str:
         )
     return (
         f"{wait}"
-        f"{blocked.gpus_free_at_offer} GPUs are free now across "
-        f"{_count(blocked.domains_at_offer, 'domain')} within one {blocked.offered_level}, "
+        f"free now: {counted(blocked.gpus_free_at_offer, 'GPU')} across "
+        f"{counted(blocked.domains_at_offer, 'domain')} within {_one(blocked.offered_level)}, "
         f"where a step would take {blocked.step_slowdown:.2g}x as long"
     )
 
@@ -268,7 +287,7 @@ def _takes_then(blocked: WaitingForCloserTier) -> str:
 
 def _other_levels(blocked: TooFewGpus) -> str:
     closer = [
-        f"{fit} within one {level}"
+        f"{fit} within {_one(level)}"
         for level, fit in blocked.workers_fit_by_level.items()
         if level != blocked.level
     ]
@@ -291,18 +310,18 @@ _NODE_REASONS = {
 }
 
 
+def _one(level: str) -> str:
+    return "the whole cluster" if level == CLUSTER_LEVEL else f"one {level}"
+
+
 def _wanted(blocked: TooFewGpus | NeverFits) -> str:
     """The workers that lack room, and their role unless it is just `worker`."""
-    workers = _count(blocked.workers_wanted, "worker")
+    workers = counted(blocked.workers_wanted, "worker")
     return workers if blocked.role in {"", "worker"} else f"{workers} of role {blocked.role}"
 
 
 def _nodes(blocked: TooFewGpus | NeverFits) -> str:
     """Most common reason first."""
-    counted = sorted(blocked.nodes_by_reason.items(), key=lambda item: (-item[1], item[0]))
-    parts = [f"{count} {_NODE_REASONS.get(reason, reason)}" for reason, count in counted]
-    return f"of {_count(blocked.nodes, 'node')}: {', '.join(parts) or 'none looked at'}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
+    common = sorted(blocked.nodes_by_reason.items(), key=lambda item: (-item[1], item[0]))
+    parts = [f"{count} {_NODE_REASONS.get(reason, reason)}" for reason, count in common]
+    return f"of {counted(blocked.nodes, 'node')}: {', '.join(parts) or 'none looked at'}"

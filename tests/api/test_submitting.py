@@ -270,7 +270,9 @@ def test_a_running_job_can_not_be_held(door: FrontDoor, admin: TestClient) -> No
     admin.post(JOBS, json=a_file())
     move(door.store, "train", JobPhase.STARTING)
 
-    a_problem(admin.post(f"{JOBS}/train/hold"), 409, "InvalidTransition")
+    refused = a_problem(admin.post(f"{JOBS}/train/hold"), 409, "InvalidTransition")
+    assert refused.detail.startswith("job train is ")
+    assert "only a Pending job can be held" in refused.detail
 
 
 class SlowReply(MemoryStore):

@@ -76,6 +76,9 @@ def test_wait_gives_scripts_an_exit_code(dally: Dally) -> None:
     assert "ConditionNotMet" in late.err
     assert dally("cancel", "slow", "--now", "--wait").code == 0
     assert dally("wait", "slow", "--for=phase=Cancelled").code == 0
+    unknown = dally("wait", "slow", "--for=phase=Done", "--timeout", "0s")
+    assert unknown.code == 64
+    assert "there is no phase 'done'; there are: Pending, " in unknown.err
 
 
 def test_cancel_is_gentle_and_now_is_not(dally: Dally, server: Server) -> None:
@@ -93,6 +96,7 @@ def test_cancel_is_gentle_and_now_is_not(dally: Dally, server: Server) -> None:
     assert dally("cancel", "stubborn", "--now", "--wait").code == 0
     assert server.phase("stubborn") == "Cancelled"
     assert dally("cancel", "stubborn").lines == ["job/stubborn cancelled"]
+    assert dally("cancel", "four").lines == ["job/four had ended before: Succeeded"]
 
 
 def test_a_deleted_job_frees_its_name(dally: Dally) -> None:
@@ -143,9 +147,12 @@ def test_ctrl_c_leaves_the_job_alone(
         wait_until(lambda: "\nup\n" in (tmp_path / "out").read_text(), "the log is streamed")
         client.send_signal(signal.SIGINT)
         assert client.wait(timeout=30) == 130
-    said = (tmp_path / "out").read_text()
-    assert "dally logs -f left" in said
-    assert "dally cancel left" in said
+    said = (tmp_path / "out").read_text().splitlines()
+    assert said[-3:] == [
+        "detached: job/left goes on",
+        "  follow it again: dally logs -f left",
+        "  stop it:         dally cancel left",
+    ]
     assert server.phase("left") == "Running"
     assert dally("cancel", "left", "--now", "--wait").code == 0
 
@@ -154,7 +161,7 @@ def test_a_watch_shows_a_job_to_its_end(
     dally: Dally, server: Server, shell_environment: dict[str, str], tmp_path: Path
 ) -> None:
     program = ["-c", "from cli.app import main; main()"]
-    flags = ["get", "jobs", "-w", "-o", "json"]
+    flags = ["get", "job", "watched", "-w", "-o", "json"]
     with (
         (tmp_path / "out").open("wb") as out,
         subprocess.Popen(  # noqa: S603 - our own client
@@ -171,3 +178,6 @@ def test_a_watch_shows_a_job_to_its_end(
             "the watch has shown the end",
         )
         client.terminate()
+    shown = (tmp_path / "out").read_text().splitlines()
+    assert all('"name": "watched"' in line for line in shown), "and no other job"
+    assert dally("get", "jobs", "a", "b", "-w").code == 64

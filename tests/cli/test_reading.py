@@ -52,6 +52,9 @@ def test_long_lists_are_never_cut_silently(dally: Dally) -> None:
 
 def test_describe_shows_workers_and_ends_with_why(dally: Dally) -> None:
     lines = dally("describe", "job", "read-me").lines
+    (submitted,) = [line for line in lines if line.startswith("Submitted:")]
+    assert re.fullmatch(r"Submitted: +\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ by admin", submitted)
+    assert "Workers:    2, 2 GPUs in all" in lines
     assert "Name:       read-me" in lines
     assert sum("Completed" in line for line in lines) >= 3
     assert lines[-2:] == ["Why:", "  Succeeded: completed"]
@@ -188,6 +191,10 @@ def test_describe_job_shows_what_distance_costs(dally: Dally) -> None:
     start = lines.index("Sensitivity to distance:")
     assert "PREDICTED" in lines[start + 2]
     assert lines[start + 3].split()[0] == "node"
+    dally("run", "alone", "--gpus-per-worker", "1", "--", "true")
+    alone = dally("describe", "job", "alone").out
+    assert "1, 1 GPU in all" in alone
+    assert "Sensitivity" not in alone, "what never leaves a node pays nothing for distance"
 
 
 def test_known_models_are_read(dally: Dally) -> None:

@@ -18,7 +18,7 @@ from cli.failures import CommandError, ExitCode
 from cli.release import skew
 from cli.root import dally
 from cli.schema import describe_field, find_field
-from cli.times import age, brief, span_s
+from cli.times import age, brief, fine, span_s, to_the_second
 
 NOW = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC)
 
@@ -242,3 +242,24 @@ def test_a_field_is_explained_with_type_and_default() -> None:
 def test_a_wrong_field_is_answered_with_the_nearest_one() -> None:
     with pytest.raises(CommandError, match="did you mean 'workers'"):
         find_field(SCHEMA, "job.spec.wrokers")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        pytest.param(0.0, "0ms", id="nothing"),
+        pytest.param(0.00000051, "0.001ms", id="next to nothing"),
+        pytest.param(0.00051, "0.510ms", id="less than a millisecond"),
+        pytest.param(0.02345, "23.4ms", id="milliseconds"),
+        pytest.param(1.23456, "1.23s", id="seconds"),
+        pytest.param(1234.5, "1234s", id="many"),
+    ],
+)
+def test_the_length_of_a_step_has_three_digits(seconds: float, shown: str) -> None:
+    assert fine(seconds) == shown
+
+
+def test_times_for_people_have_no_fractions() -> None:
+    assert to_the_second("2026-11-30T12:00:01.5Z") == "2026-11-30T12:00:01Z"
+    assert to_the_second("2026-11-30T12:00:01.123456Z") == "2026-11-30T12:00:01Z"
+    assert to_the_second(None) == ""

@@ -10,6 +10,7 @@ from scheduler.domain.explain import (
     explain,
     explain_outcome,
     explain_placement,
+    explain_refused_move,
     explain_stop,
     short_duration,
     verdict,
@@ -31,6 +32,7 @@ from scheduler.domain.placement import (
     TooFewGpus,
     WaitingForCloserTier,
 )
+from scheduler.domain.topology import CLUSTER_LEVEL
 from tests.builders import a_cluster, a_job, a_placement, at
 
 RACK = LevelName("rack")
@@ -68,8 +70,13 @@ EXAMPLES: list[tuple[Blocked, str]] = [
             nodes=4,
             nodes_by_reason={"Fits": 4},
         ),
-        "can never start: one rack of this cluster, empty, does not hold 9 workers; "
+        "can never start: one rack, were it empty, would not hold 9 workers; "
         "of 4 nodes: 4 with room for a worker",
+    ),
+    (
+        NeverFits(level=CLUSTER_LEVEL, workers_wanted=1, workers_fit_max=0, nodes=1),
+        "can never start: the whole cluster, were it empty, would not hold 1 worker; "
+        "of 1 node: none looked at",
     ),
     (
         BackingOff(until=at(90), restarts=2),
@@ -93,7 +100,7 @@ EXAMPLES: list[tuple[Blocked, str]] = [
             step_slowdown=2.31,
         ),
         "waiting for one rack until 1970-01-01 01:00:00 UTC (timer 12 min, from 87 past waits); "
-        "32 GPUs are free now across 3 domains within one cluster, where a step would take "
+        "free now: 32 GPUs across 3 domains within the whole cluster, where a step would take "
         "2.3x as long",
     ),
     (
@@ -108,7 +115,7 @@ EXAMPLES: list[tuple[Blocked, str]] = [
             step_slowdown=2.31,
         ),
         "waiting for one rack, however long (its timer is infinite); "
-        "32 GPUs are free now across 3 domains within one cluster, where a step would take "
+        "free now: 32 GPUs across 3 domains within the whole cluster, where a step would take "
         "2.3x as long",
     ),
     (
@@ -205,3 +212,18 @@ def test_a_duration_is_said_in_its_two_largest_units(duration: Duration, words: 
 
 def test_an_instant_is_said_in_utc() -> None:
     assert clock_time(at(0.9)) == "1970-01-01 00:00:00 UTC"
+
+
+@pytest.mark.parametrize(
+    ("origin", "target", "said"),
+    [
+        pytest.param("Starting", "Held", "job a is Starting: only a Pending job can", id="hold"),
+        pytest.param("Failed", "Pending", "job a is Failed: only a Held job can", id="release"),
+        pytest.param("Running", "Deleted", "job a is Running: only a job that has", id="delete"),
+        pytest.param("Failed", "Running", "it can not become Running from there", id="another"),
+    ],
+)
+def test_a_refused_order_names_the_job_and_the_phase_it_is_in(
+    origin: str, target: str, said: str
+) -> None:
+    assert said in explain_refused_move("a", origin, target)

@@ -60,7 +60,7 @@ def test_check_says_what_serve_would_find(tmp_path: Path) -> None:
     config.write_text("topology: {racks: [{name: r1, nodes: 2, gpus: 4}]}")
     result = dallyd("check", "--config", str(config), "--data-dir", str(tmp_path / "data"))
     assert result.exit_code == 0
-    assert "8 slots (no GPU is used) on 2 nodes" in result.output
+    assert "8 slots on 2 nodes (no GPU is used)" in result.output
     assert "not there yet" in result.output
     assert not (tmp_path / "data").exists()
 

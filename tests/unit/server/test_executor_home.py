@@ -34,7 +34,7 @@ def test_another_folder_is_refused_while_jobs_run(tmp_path: Path) -> None:
     home.mkdir()
     other.mkdir()
     world = a_world_served_from(home)
-    with pytest.raises(AlreadyServingError, match="1 jobs of this database run from another"):
+    with pytest.raises(AlreadyServingError, match="another data folder runs 1 job of"):
         refuse_workers_of_others(world.store, other)
     world.cancel("a", at_once=True)
     world.run(seconds(5))
