@@ -24,6 +24,7 @@ from api.jobs import endpoints as jobs
 from api.logs import endpoints as logs
 from api.nodes import endpoints as nodes
 from api.parameters import refuse_unknown_parameters
+from api.policy import endpoints as policy
 from api.projects import endpoints as projects
 from api.queues import endpoints as queues
 from api.reference import endpoints as reference
@@ -47,6 +48,7 @@ _ROUTES = (
     events,
     nodes,
     queues,
+    policy,
     distance,
     projects,
     tokens,

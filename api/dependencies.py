@@ -1,6 +1,6 @@
 """What a request may use, and who is calling."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Protocol
 
@@ -69,6 +69,8 @@ class ApiDependencies:
     """Priority classes by name."""
     links: FabricPlan = field(default_factory=FabricPlan)
     """The links of the cluster, as the configuration says."""
+    policies: Collection[str] = ()
+    """Names of the policies that the scheduler can run."""
     observe_request: RequestObserver = _observe_nothing
 
 

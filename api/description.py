@@ -11,6 +11,7 @@ from api.errors import PROBLEM_TYPE
 from api.gate import is_public
 from api.job_files.schemas import JobFile
 from api.jobs.schemas import CancelRequest, HoldRequest, ProgressReport, WatchEvent
+from api.policy.schemas import PolicyChange
 from api.problems import Problem
 from api.tokens.schemas import TokenRequest
 from api.wire import Wire
@@ -23,6 +24,7 @@ _MODELS: Sequence[type[BaseModel]] = (
     HoldRequest,
     ProgressReport,
     TokenRequest,
+    PolicyChange,
     Problem,
     WatchEvent,
 )
@@ -47,6 +49,7 @@ _EXAMPLES: dict[type[Wire], Node] = {
     CancelRequest: {"now": False, "reason": "wrong data set"},
     HoldRequest: {"reason": "not before the review"},
     ProgressReport: {"step": 100, "stepSeconds": 0.25, "loss": 1.5, "stepsTotal": 1000},
+    PolicyChange: {"knobs": {"waitMax": "12h", "timers": None}, "reason": "long queue"},
     TokenRequest: {"name": "ada", "projects": ["default"], "expiresIn": "90d"},
 }
 

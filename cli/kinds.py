@@ -10,6 +10,7 @@ from api.distance.schemas import ProfileView
 from api.events.schemas import EventView
 from api.lists import ObjectMetadata
 from api.nodes.schemas import NodeView
+from api.policy.schemas import KnobView
 from api.projects.schemas import ProjectView
 from api.queues.schemas import QueueView
 from api.tokens.schemas import TokenView
@@ -34,6 +35,8 @@ class Kind:
     row: Callable[[JsonValue], tuple[object, ...]]
     """Values for all headers, the wide ones included."""
     is_paged: bool = False
+    filters: tuple[str, ...] = ()
+    """Parameters of the list that flags of `get` set."""
 
 
 class _JobSpec(Reply):
@@ -137,6 +140,18 @@ def _token_row(item: JsonValue) -> tuple[object, ...]:
     )
 
 
+def _knob_row(item: JsonValue) -> tuple[object, ...]:
+    knob = KnobView.model_validate(item)
+    return (
+        knob.name,
+        knob.value,
+        knob.source,
+        knob.default,
+        knob.scope,
+        knob.description.replace("`", ""),
+    )
+
+
 def _profile_row(item: JsonValue) -> tuple[object, ...]:
     model = ProfileView.model_validate(item)
     return (
@@ -159,6 +174,7 @@ JOB = Kind(
     headers_wide=("PROJECT", "PRIORITY", "ATTEMPTS", "REASON", "BY"),
     row=_job_row,
     is_paged=True,
+    filters=("queue", "phase", "labelSelector"),
 )
 NODE = Kind(
     name="node",
@@ -215,7 +231,18 @@ PROFILE = Kind(
     row=_profile_row,
 )
 
-KINDS = (JOB, NODE, QUEUE, PROJECT, PROFILE, EVENT, TOKEN)
+KNOB = Kind(
+    name="knob",
+    plural="policy",
+    short="kn",
+    path="/api/v1/policy",
+    headers=("NAME", "VALUE", "SOURCE"),
+    headers_wide=("DEFAULT", "SCOPE", "DESCRIPTION"),
+    row=_knob_row,
+    filters=("queue",),
+)
+
+KINDS = (JOB, NODE, QUEUE, PROJECT, PROFILE, EVENT, TOKEN, KNOB)
 _BY_NAME = {name: kind for kind in KINDS for name in (kind.name, kind.plural, kind.short)}
 
 

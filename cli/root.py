@@ -14,6 +14,7 @@ MODULES = {
     "cli.commands.distance": ("estimate",),
     "cli.commands.listing": ("api-resources", "events", "get"),
     "cli.commands.logs": ("logs",),
+    "cli.commands.setting": ("set",),
     "cli.commands.submitting": ("apply", "run"),
 }
 """Commands by the module that adds them."""

@@ -64,6 +64,31 @@ KNOB_TEXTS: Final[Mapping[str, str]] = {
 
 _Knob = str | int | float | bool
 
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Between what a number lies."""
+
+    said: str
+    hold: Callable[[float], bool]
+
+
+_SHARE = Bounds("must be from 0 to 1", lambda value: 0 <= value <= 1)
+_POSITIVE = Bounds("must be more than 0", lambda value: value > 0)
+
+BOUNDS: Final[Mapping[str, Bounds]] = {
+    "offer_speed_min": Bounds("must be more than 0, at most 1", lambda value: 0 < value <= 1),
+    "timer_quantile": Bounds("must be more than 0, less than 1", lambda value: 0 < value < 1),
+    "tuner_window": _POSITIVE,
+    "tuner_half_life": _POSITIVE,
+    "tuner_newest": _POSITIVE,
+    "hold_share_max": _SHARE,
+    "protected_share": _SHARE,
+    "lost_share_max": _SHARE,
+    "start_timeout": _POSITIVE,
+}
+"""Knobs with which a decision can not be made outside of them."""
+
 _HINTS: Final = get_type_hints(PolicyKnobs)
 
 
@@ -94,7 +119,9 @@ def read_knobs(
             problems.append(KnobProblem(name=written, detail=detail))
             continue
         try:
-            changes[names[written]] = _read(value, _HINTS[names[written]])
+            read = _read(value, _HINTS[names[written]])
+            _expect_bounds(names[written], read)
+            changes[names[written]] = read
         except QuantityError as error:
             problems.append(KnobProblem(name=written, detail=str(error)))
     return replace(base, **changes), tuple(problems)  # type: ignore[arg-type]  # read by their hints
@@ -146,6 +173,12 @@ def _read(value: JsonValue, hint: object) -> _Knob:
     reader = _READERS.get(hint)
     assert reader is not None, f"no way to read a {hint}"
     return reader(value)
+
+
+def _expect_bounds(name: str, value: _Knob) -> None:
+    bounds = BOUNDS.get(name)
+    if bounds is not None and isinstance(value, int | float) and not bounds.hold(value):
+        raise QuantityError(bounds.said)
 
 
 def _choice(value: JsonValue, choices: type[StrEnum]) -> StrEnum:

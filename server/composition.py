@@ -30,6 +30,7 @@ from scheduler.domain.instants import Instant, in_seconds
 from scheduler.domain.lease import LeaseTimes
 from scheduler.engine.ladders import Ladders
 from scheduler.network.cluster_fabric import fabric_of_cluster
+from scheduler.policies.registry import POLICIES
 from scheduler.settings import Settings
 from server.driver import LoopDriver
 from server.executor_home import executor_id, labelled, refuse_workers_of_others
@@ -172,5 +173,6 @@ def api_dependencies(foundation: Foundation, scheduler: Scheduler | None) -> Api
         ),
         priorities=foundation.config.priorities,
         links=foundation.config.topology.links,
+        policies=tuple(POLICIES),
         observe_request=foundation.metrics.observe_request,
     )

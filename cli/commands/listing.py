@@ -41,13 +41,14 @@ output_option = click.option(
         "dally get jobs -o wide --phase Pending",
         "dally get job resnet50 -o yaml",
         "dally get nodes",
+        "dally get policy --queue default",
     ),
 )
 @click.argument("kind")
 @click.argument("names", nargs=-1)
 @output_option
 @click.option("-A", "--all-projects", is_flag=True, help="Jobs of every project.")
-@click.option("-q", "--queue", help="Jobs of this queue.")
+@click.option("-q", "--queue", help="Jobs of this queue; its own policy.")
 @click.option("--phase", "phases", multiple=True, help="Jobs in this phase; may be repeated.")
 @click.option("-l", "--selector", help="Jobs with these labels, e.g. exp=a1,team=vision.")
 @click.option("-w", "--watch", is_flag=True, help="Go on printing what changes.")
@@ -115,9 +116,10 @@ def _list_path(client: Client, kind: Kind, *, is_everywhere: bool) -> str:
 def _listed(
     client: Client, kind: Kind, path: str, filters: Parameters, limit: int
 ) -> tuple[list[JsonValue], int]:
+    known = {name: value for name, value in filters.items() if name in kind.filters}
     if kind.is_paged:
-        return _collect(client, path, filters if kind is JOB else {}, limit)
-    items = _ITEMS.validate_python(client.get(path).get("items", []))
+        return _collect(client, path, known, limit)
+    items = _ITEMS.validate_python(client.get(path, known).get("items", []))
     kept = items[:limit] if limit else items
     return kept, len(items) - len(kept)
 

@@ -48,6 +48,7 @@ class FrontDoor:
             secret=b"s" * 32,
             version="0.1.0",
             on_write=self._wake,
+            policies=("fifo", "fifo-backfill", "dally"),
         )
 
     @property

@@ -27,8 +27,12 @@ def every_route() -> Iterator[tuple[str, str]]:
 
 
 ROUTES = sorted(every_route())
-ADMIN_ONLY = {("GET", "/api/v1/tokens"), ("POST", "/api/v1/tokens"), ("GET", "/api/v1/audit")} | {
-    ("DELETE", "/api/v1/tokens/t-ada")
+ADMIN_ONLY = {
+    ("GET", "/api/v1/tokens"),
+    ("POST", "/api/v1/tokens"),
+    ("DELETE", "/api/v1/tokens/t-ada"),
+    ("GET", "/api/v1/audit"),
+    ("PATCH", "/api/v1/policy"),
 }
 PUBLIC = {"/livez", "/readyz", "/version", "/errors/NotFound"}
 

@@ -15,12 +15,16 @@ from tools.reference import markdown
 _TEXT = """One file tells `dallyd serve --config dallyd.yaml` what the cluster looks like and whose
 it is. Every part may be left out. A key that is not listed here is refused with the nearest valid
 name, all mistakes are reported at once with their places, and `dallyd check --config dallyd.yaml`
-reports them without starting anything. What the file says of queues, projects and policy is
-written to the store at each start; what it does not say stays there as it is."""
+reports them without starting anything. Queues and projects that the file names are written to the
+store at each start, and those that it does not name stay. Policy knobs come from the file at each
+start, unless they were set live (`dally set policy`): what was set live wins until it is reset."""
 
 _FABRICS = """Presets that `topology.fabric` and `topology.links[].fabric` name: what joins the GPUs
 of a node, its NICs and the network between the nodes, as constants of the network model. Sizes of
 nodes and levels are always those of the cluster, and its uplinks those of `topology.levels`."""
+
+_KNOBS = """Knobs of the cluster. `queues[].knobs` takes the same, but for those that mean
+something for all queues together alone (`dally get policy -o wide` shows the scope of each)."""
 
 EXAMPLE = """server: {port: 8470}
 topology:
@@ -53,7 +57,7 @@ def page() -> str:
             ),
         )
     defaults = dict(written_knobs(PolicyKnobs()))
-    lines += ["## policy", "", "Knobs of the cluster; `queues[].knobs` takes the same.", ""]
+    lines += ["## policy", "", _KNOBS, ""]
     lines += markdown.table(
         ("knob", "default", "means"),
         (
