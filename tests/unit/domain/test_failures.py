@@ -15,53 +15,57 @@ AGAIN, FAILED = JobPhase.PENDING, JobPhase.FAILED
 KNOBS = PolicyKnobs()
 
 
-@pytest.mark.parametrize(
-    ("found", "outcome", "blame", "phase"),
-    [
-        # Exit codes of a worker that nobody told to stop.
-        (0, Outcome.COMPLETED, Blame.NOBODY, JobPhase.SUCCEEDED),
-        (1, Outcome.USER_ERROR, Blame.USER, AGAIN),
-        (2, Outcome.USER_ERROR, Blame.USER, AGAIN),
-        (3, Outcome.USER_ERROR, Blame.USER, FAILED),  # the rule below: 3 fails at once
-        (64, Outcome.USER_ERROR, Blame.USER, AGAIN),
-        (126, Outcome.USER_ERROR, Blame.USER, AGAIN),
-        (127, Outcome.USER_ERROR, Blame.USER, AGAIN),
-        (128, Outcome.USER_ERROR, Blame.USER, AGAIN),
-        (129, Outcome.KILLED, Blame.USER, AGAIN),  # SIGHUP
-        (130, Outcome.KILLED, Blame.USER, AGAIN),  # SIGINT
-        (131, Outcome.KILLED, Blame.USER, AGAIN),  # SIGQUIT
-        (134, Outcome.KILLED, Blame.USER, AGAIN),  # SIGABRT
-        (135, Outcome.KILLED, Blame.USER, AGAIN),  # SIGBUS
-        (136, Outcome.KILLED, Blame.USER, AGAIN),  # SIGFPE
-        (137, Outcome.KILLED, Blame.USER, AGAIN),  # SIGKILL without a word of memory
-        (139, Outcome.KILLED, Blame.USER, AGAIN),  # SIGSEGV
-        (141, Outcome.KILLED, Blame.USER, AGAIN),  # SIGPIPE
-        (143, Outcome.KILLED, Blame.USER, AGAIN),  # SIGTERM that we did not send
-        (152, Outcome.KILLED, Blame.USER, AGAIN),  # SIGXCPU
-        (159, Outcome.KILLED, Blame.USER, AGAIN),  # SIGSYS
-        (192, Outcome.KILLED, Blame.USER, AGAIN),  # the last signal
-        (193, Outcome.USER_ERROR, Blame.USER, AGAIN),
-        (255, Outcome.USER_ERROR, Blame.USER, AGAIN),
-        # What the cluster reports beside or instead of an exit code.
-        ("OutOfMemory", Outcome.OUT_OF_MEMORY, Blame.USER, AGAIN),
-        ("LaunchFailed", Outcome.LAUNCH_FAILED, Blame.USER, AGAIN),
-        ("ImagePullFailed", Outcome.IMAGE_PULL_FAILED, Blame.USER, AGAIN),
-        ("NodeLost", Outcome.NODE_LOST, Blame.CLUSTER, AGAIN),
-        ("GpuUnhealthy", Outcome.GPU_UNHEALTHY, Blame.CLUSTER, AGAIN),
-        ("AdmissionRejected", Outcome.ADMISSION_REJECTED, Blame.CLUSTER, AGAIN),
-        ("WorkerLost", Outcome.WORKER_LOST, Blame.CLUSTER, AGAIN),
-        ("SystemError", Outcome.SYSTEM_ERROR, Blame.CLUSTER, AGAIN),
-        # Why we stopped the gang.
-        (StopCause.CANCEL, Outcome.CANCELLED_BY_USER, Blame.FINAL, JobPhase.CANCELLED),
-        (StopCause.DEADLINE, Outcome.DEADLINE_EXCEEDED, Blame.FINAL, FAILED),
-        (StopCause.HANG, Outcome.HUNG, Blame.USER, AGAIN),
-        (StopCause.START_TIMEOUT, Outcome.START_TIMEOUT, Blame.CLUSTER, AGAIN),
-        (StopCause.NODE_LOST, Outcome.NODE_LOST, Blame.CLUSTER, AGAIN),
-        (StopCause.PREEMPT, Outcome.PREEMPTED, Blame.SCHEDULER, AGAIN),
-        (StopCause.UPGRADE, Outcome.UPGRADED, Blame.SCHEDULER, AGAIN),
-    ],
-    ids=str,
-)
+FAILURES: list[tuple[int | str | StopCause, Outcome, Blame, JobPhase]] = [
+    # Exit codes of a worker that nobody told to stop.
+    (0, Outcome.COMPLETED, Blame.NOBODY, JobPhase.SUCCEEDED),
+    (1, Outcome.USER_ERROR, Blame.USER, AGAIN),
+    (2, Outcome.USER_ERROR, Blame.USER, AGAIN),
+    (3, Outcome.USER_ERROR, Blame.USER, FAILED),  # the rule below: 3 fails at once
+    (4, Outcome.USER_ERROR, Blame.USER, AGAIN),  # the rule below: 4 restarts
+    (64, Outcome.USER_ERROR, Blame.USER, AGAIN),
+    (126, Outcome.USER_ERROR, Blame.USER, AGAIN),
+    (127, Outcome.USER_ERROR, Blame.USER, AGAIN),
+    (128, Outcome.USER_ERROR, Blame.USER, AGAIN),
+    (129, Outcome.KILLED, Blame.USER, AGAIN),  # SIGHUP
+    (130, Outcome.KILLED, Blame.USER, AGAIN),  # SIGINT
+    (131, Outcome.KILLED, Blame.USER, AGAIN),  # SIGQUIT
+    (132, Outcome.KILLED, Blame.USER, AGAIN),  # SIGILL: built for another CPU
+    (134, Outcome.KILLED, Blame.USER, AGAIN),  # SIGABRT
+    (135, Outcome.KILLED, Blame.USER, AGAIN),  # SIGBUS
+    (136, Outcome.KILLED, Blame.USER, AGAIN),  # SIGFPE
+    (137, Outcome.KILLED, Blame.USER, AGAIN),  # SIGKILL without a word of memory
+    (138, Outcome.KILLED, Blame.USER, AGAIN),  # SIGUSR1
+    (139, Outcome.KILLED, Blame.USER, AGAIN),  # SIGSEGV
+    (141, Outcome.KILLED, Blame.USER, AGAIN),  # SIGPIPE
+    (143, Outcome.KILLED, Blame.USER, AGAIN),  # SIGTERM that we did not send
+    (152, Outcome.KILLED, Blame.USER, AGAIN),  # SIGXCPU
+    (153, Outcome.KILLED, Blame.USER, AGAIN),  # SIGXFSZ
+    (159, Outcome.KILLED, Blame.USER, AGAIN),  # SIGSYS
+    (192, Outcome.KILLED, Blame.USER, AGAIN),  # the last signal
+    (193, Outcome.USER_ERROR, Blame.USER, AGAIN),
+    (255, Outcome.USER_ERROR, Blame.USER, AGAIN),
+    # What the cluster reports beside or instead of an exit code.
+    ("OutOfMemory", Outcome.OUT_OF_MEMORY, Blame.USER, AGAIN),
+    ("LaunchFailed", Outcome.LAUNCH_FAILED, Blame.USER, AGAIN),
+    ("ImagePullFailed", Outcome.IMAGE_PULL_FAILED, Blame.USER, AGAIN),
+    ("NodeLost", Outcome.NODE_LOST, Blame.CLUSTER, AGAIN),
+    ("GpuUnhealthy", Outcome.GPU_UNHEALTHY, Blame.CLUSTER, AGAIN),
+    ("AdmissionRejected", Outcome.ADMISSION_REJECTED, Blame.CLUSTER, AGAIN),
+    ("WorkerLost", Outcome.WORKER_LOST, Blame.CLUSTER, AGAIN),
+    ("SystemError", Outcome.SYSTEM_ERROR, Blame.CLUSTER, AGAIN),
+    # Why we stopped the gang.
+    (StopCause.CANCEL, Outcome.CANCELLED_BY_USER, Blame.FINAL, JobPhase.CANCELLED),
+    (StopCause.DEADLINE, Outcome.DEADLINE_EXCEEDED, Blame.FINAL, FAILED),
+    (StopCause.HANG, Outcome.HUNG, Blame.USER, AGAIN),
+    (StopCause.START_TIMEOUT, Outcome.START_TIMEOUT, Blame.CLUSTER, AGAIN),
+    (StopCause.NODE_LOST, Outcome.NODE_LOST, Blame.CLUSTER, AGAIN),
+    (StopCause.PREEMPT, Outcome.PREEMPTED, Blame.SCHEDULER, AGAIN),
+    (StopCause.UPGRADE, Outcome.UPGRADED, Blame.SCHEDULER, AGAIN),
+]
+"""What was found, and the outcome, the culprit and the next phase of a job with one restart."""
+
+
+@pytest.mark.parametrize(("found", "outcome", "blame", "phase"), FAILURES, ids=str)
 def test_an_end_has_an_outcome_a_culprit_and_a_consequence(
     found: int | str | StopCause, outcome: Outcome, blame: Blame, phase: JobPhase
 ) -> None:
@@ -72,13 +76,23 @@ def test_an_end_has_an_outcome_a_culprit_and_a_consequence(
     else:
         assert Outcome(found) is outcome
     assert BLAME[outcome] is blame
-    rules = (FailureRule(exit_codes=(3,), action="Fail"),)
+    rules = (
+        FailureRule(exit_codes=(4,), action="Restart"),
+        FailureRule(exit_codes=(3, 4), action="Fail"),
+    )
     job = a_job(failure_policy=FailurePolicy(restarts_max=1, rules=rules))
     code = found if isinstance(found, int) else None
     after = after_end(job, outcome, exit_code=code, run_time=seconds(1), knobs=KNOBS)
     assert after.phase is phase
     assert after.restarts_user == int(blame is Blame.USER and phase is AGAIN)
     assert after.restarts_infra == int(blame is Blame.CLUSTER)
+
+
+def test_the_table_of_failures_has_forty_rows_and_each_outcome() -> None:
+    # The type too: a report and a stop cause may have one name.
+    rows = {(type(found), found) for found, *_ in FAILURES}
+    assert len(rows) == len(FAILURES) >= 40
+    assert {outcome for _, outcome, _, _ in FAILURES} == set(Outcome)
 
 
 def test_every_outcome_has_a_culprit() -> None:
