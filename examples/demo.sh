@@ -51,7 +51,14 @@ done
 head -n 1 "$folder/server.log"
 $config >/dev/null
 
-show dally apply -f examples/numpy-ddp/job.yaml
+job=examples/numpy-ddp/job.yaml
+gpus=$(sed -nE '1s/.*; ([0-9]+) (GPU|slot)s? on .*/\1/p' "$folder/server.log")
+if [ "${gpus:-0}" -lt 4 ]; then
+    echo "Four workers would need 4 GPUs or slots, and here are ${gpus:-0}: they go without."
+    sed 's/gpusPerWorker: 1 /gpusPerWorker: 0 /' "$job" >"$folder/job.yaml"
+    job=$folder/job.yaml
+fi
+show dally apply -f "$job"
 show dally logs -f numpy-ddp
 show dally wait job/numpy-ddp --for=phase=Succeeded --timeout=60s
 show dally describe job numpy-ddp

@@ -229,6 +229,9 @@ def _problems(file: ConfigFile, policies: Collection[str]) -> Iterator[FileProbl
         yield from _knob_problems(place, queue.knobs, policies, is_for_queue=True)
         if queue.policy:
             yield from _policy_problem(f"queues[{index}].policy", queue.policy, policies)
+            if queue.knobs.get("policy", queue.policy) != queue.policy:
+                detail = f"is not the policy {queue.policy} that the queue names itself"
+                yield FileProblem(place=f"queues[{index}].knobs.policy", detail=detail)
     yield from _missing_queues(file)
     yield from _missing_pools("nodes", [node.pool for node in file.topology.nodes], file)
     yield from _missing_pools("racks", [rack.pool for rack in file.topology.racks], file)

@@ -162,6 +162,17 @@ def test_a_whole_file() -> None:
             id="queues",
         ),
         pytest.param(
+            "queues: [{name: a, policy: fifo, knobs: {startTimeout: 5, clock: x, policy: fofo}}]",
+            [
+                "queues[0].knobs.startTimeout: must be a time with its unit: 90s, 10m, 24h or "
+                "1h30m",
+                "queues[0].knobs.clock: must be one of idle, declined, pending",
+                "queues[0].knobs.policy: there is no policy 'fofo'; there are: fifo, fifo-backfill",
+                "queues[0].knobs.policy: is not the policy fifo that the queue names itself",
+            ],
+            id="knobs of a queue",
+        ),
+        pytest.param(
             "queues: [{name: team-a}]\nprojects: [{name: p, queues: [team-b]}]",
             ["projects[0].queues[0]: there is no queue team-b; did you mean team-a?"],
             id="queue of a project",
