@@ -78,6 +78,24 @@ class KillPoint(StrEnum):
     LOCAL_BEFORE_FORGET = "local.forget.before"
     LOCAL_AFTER_FORGET = "local.forget.after"
 
+    KUBERNETES_BEFORE_ANCHOR = "kubernetes.anchor.before"
+    """The Kubernetes executor is about to make the object that owns a gang."""
+    KUBERNETES_AFTER_ANCHOR = "kubernetes.anchor.after"
+    KUBERNETES_BEFORE_SERVICE = "kubernetes.service.before"
+    KUBERNETES_AFTER_SERVICE = "kubernetes.service.after"
+    KUBERNETES_BEFORE_POD = "kubernetes.pod.before"
+    """... to make the gated pod of one worker."""
+    KUBERNETES_AFTER_POD = "kubernetes.pod.after"
+    KUBERNETES_BEFORE_GATE = "kubernetes.gate.before"
+    """... to take the gate from one pod."""
+    KUBERNETES_AFTER_GATE = "kubernetes.gate.after"
+    KUBERNETES_BEFORE_DELETE = "kubernetes.delete.before"
+    """... to delete one pod."""
+    KUBERNETES_AFTER_DELETE = "kubernetes.delete.after"
+    KUBERNETES_BEFORE_FORGET = "kubernetes.forget.before"
+    """... to delete what owns a gang that is over."""
+    KUBERNETES_AFTER_FORGET = "kubernetes.forget.after"
+
 
 _hook: Callable[[KillPoint], None] | None = None
 

@@ -17,7 +17,7 @@ class ApiError(Exception):
     """The server refused."""
 
     def __init__(self, status: int, text: str) -> None:
-        super().__init__(f"{status}: {text[:500]}")
+        super().__init__(f"{status}: {text[:1000]}")
         self.status = status
 
 

@@ -119,7 +119,8 @@ def stamp(at: datetime) -> str:
 def _tls(folder: Path) -> ssl.SSLContext:
     folder.mkdir(parents=True, exist_ok=True)
     key, certificate = folder / "kubelet.key", folder / "kubelet.crt"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
+    command = ["openssl", "req", "-x509", *curve, "-nodes", "-days", "2"]
     try:
         subprocess.run(  # noqa: S603 - fixed words
             [*command, "-subj", "/CN=kubelet", "-keyout", str(key), "-out", str(certificate)],

@@ -119,6 +119,16 @@ class World(Protocol):
         """How many workers of a job have ever begun to run user code."""
         ...
 
+    @property
+    def resolution(self) -> Duration:
+        """How exactly it tells when something happened."""
+        ...
+
+    @property
+    def refusal(self) -> Outcome:
+        """What a worker that can not be made is refused as."""
+        ...
+
     def close(self) -> None:
         """End everything."""
         ...
@@ -126,6 +136,9 @@ class World(Protocol):
 
 class MemoryWorld:
     """Scripts and a clock that moves a second at a time."""
+
+    resolution = seconds(0.1)
+    refusal = Outcome.LAUNCH_FAILED
 
     def __init__(self, *, lag: Duration) -> None:
         """`lag`: how long a request waits to be worked off."""
@@ -183,6 +196,9 @@ class WallClock:
 
 class LocalWorld:
     """Real processes; every run of user code leaves a line in a file of the test."""
+
+    resolution = seconds(0.1)
+    refusal = Outcome.LAUNCH_FAILED
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -8,22 +8,25 @@ import pytest
 from scheduler.adapters.sql.job_store import SqlStore, open_store
 from scheduler.domain.instants import seconds
 from tests.contract.cluster_worlds import LocalWorld, MemoryWorld, World
+from tests.contract.kubernetes_world import KubernetesWorld
 from tests.contract.stores import Store, a_store
 from tests.databases import Databases
 
 
-@pytest.fixture(params=["memory", "memory that takes its time", "local"])
+@pytest.fixture(params=["memory", "memory that takes its time", "local", "kubernetes"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     """A cluster of each kind."""
-    made = _world(request.param, tmp_path)
+    made = _world(request, tmp_path)
     yield made
     made.close()
 
 
-def _world(kind: str, folder: Path) -> World:
-    if kind == "local":
+def _world(request: pytest.FixtureRequest, folder: Path) -> World:
+    if request.param == "local":
         return LocalWorld(folder)
-    return MemoryWorld(lag=seconds(0) if kind == "memory" else seconds(0.5))
+    if request.param == "kubernetes":
+        return KubernetesWorld(request.getfixturevalue("control_plane"), folder)
+    return MemoryWorld(lag=seconds(0) if request.param == "memory" else seconds(0.5))
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])

@@ -103,7 +103,8 @@ def test_a_chunk_says_when_it_was_written(world: World) -> None:
     run(world, prints(TEXT))
     world.wait_until(lambda: is_over(world), "it ends")
     times = world.cluster.read(KEY, RANK, offset=5, bytes_max=1).times
-    assert [time.offset for time in times] == [0]
+    assert len(times) == 1
+    assert times[0].offset <= 5
     assert before <= times[0].at <= world.in_time(seconds(0))
 
 

@@ -18,7 +18,7 @@ from scheduler.adapters.local.gang_making import GangMaker, GangSettings
 from scheduler.adapters.local.keeper import Keeper
 from scheduler.adapters.local.processes import Children
 from scheduler.adapters.local.retention import Retention, RetentionLimits
-from scheduler.adapters.local.views import Views
+from scheduler.adapters.views import Views
 from scheduler.domain.errors import AlreadyServingError, ClusterUnavailableError
 from scheduler.domain.ids import Rank
 from scheduler.domain.instants import Instant

@@ -20,7 +20,7 @@ from scheduler.adapters.local.gang import LocalGang
 from scheduler.adapters.local.gang_making import GangMaker, InUse
 from scheduler.adapters.local.processes import Children
 from scheduler.adapters.local.retention import Retention
-from scheduler.adapters.local.views import Views
+from scheduler.adapters.views import Views
 from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.cluster import GangOrder
 from scheduler.ports.kill_points import KillPoint, reach

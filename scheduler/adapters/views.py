@@ -1,4 +1,4 @@
-"""The executor's last word on its gangs, kept so that a look at it is cheap from any thread."""
+"""An executor's last word on its gangs, kept so that a look at it is cheap from any thread."""
 
 import threading
 from collections import Counter
@@ -55,19 +55,28 @@ class Views:
             self._reports.pop(attempt, None)
             self._changed.pop(attempt, None)
 
-    def view(self, after: int | None) -> ClusterView:
+    def set_nodes(self, levels: tuple[Level, ...], nodes: tuple[Node, ...]) -> None:
+        """The levels and nodes there are now; the same tuples while nothing has changed."""
+        with self._lock:
+            self._levels, self._nodes = levels, nodes
+
+    def view(
+        self, after: int | None, *, is_reachable: bool = True, is_complete: bool = True
+    ) -> ClusterView:
         """Everything, or what has changed."""
         with self._lock:
+            levels, nodes = self._levels, self._nodes
             attempts = sorted(self._changed_after(after))
             reports = {attempt: self._reports[attempt] for attempt in attempts}
             sequence = self._sequence
             unsettled = self._in_making.union(self._asked)
         return ClusterView(
-            levels=self._levels,
-            nodes=self._nodes,
+            levels=levels,
+            nodes=nodes,
             workers=tuple(r for gang in reports.values() for r in gang if r is not None),
+            is_reachable=is_reachable,
             attempts_complete=frozenset(a for a, gang in reports.items() if None not in gang),
-            is_complete=True,
+            is_complete=is_complete,
             attempts_unsettled=unsettled,
             sequence=sequence,
         )

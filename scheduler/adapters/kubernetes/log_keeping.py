@@ -1,0 +1,119 @@
+"""Copies the last output of workers to the archive when they end, before their pods are removed."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+
+from scheduler.adapters.kubernetes import names
+from scheduler.adapters.kubernetes.client import ApiServer
+from scheduler.adapters.kubernetes.errors import ApiFailure, Unavailable
+from scheduler.adapters.kubernetes.log_tails import LogTails
+from scheduler.adapters.kubernetes.log_text import BYTES_MAX, parsed
+from scheduler.adapters.kubernetes.pods import PodFacts
+from scheduler.adapters.kubernetes.watch import collection
+from scheduler.domain.ids import Rank
+from scheduler.domain.reservation import AttemptKey
+from scheduler.ports.cluster import WorkerState
+from scheduler.ports.log_archive import KeptLog, LogArchive
+
+LINES_MAX = 20_000
+COPY_THREADS = 4
+COPY_TRIES_MAX = 5
+FOLLOWED_AT_STOP_MAX = 16
+"""Of a gang that is stopped, the first so many workers are followed to their last word."""
+WAIT_S_MAX = 20.0
+
+_log = logging.getLogger(__name__)
+
+
+class EndedLogs:
+    """Logs of workers that have ended; the archive has them for good."""
+
+    def __init__(self, server: ApiServer, archive: LogArchive, tails: LogTails) -> None:
+        self._server = server
+        self._archive = archive
+        self._tails = tails
+        self._pool = ThreadPoolExecutor(COPY_THREADS, thread_name_prefix="kubernetes-logs")
+        self._lock = threading.Lock()
+        self._pending: dict[AttemptKey, dict[Rank, Future[None]]] = {}
+        self._closing = threading.Event()
+
+    def close(self) -> None:
+        """End the threads."""
+        self._closing.set()
+        self._pool.shutdown(cancel_futures=True)
+
+    def worker_ended(self, facts: PodFacts) -> None:
+        """Copy its log soon, once."""
+        if not facts.is_bound:
+            return
+        with self._lock:
+            copies = self._pending.setdefault(facts.attempt, {})
+            if facts.rank not in copies and not self._closing.is_set():
+                copies[facts.rank] = self._pool.submit(self._copy, facts)
+
+    def before_stop(self, pods: Sequence[PodFacts]) -> None:
+        """Follow those that are about to be stopped: their pods may be gone with their end."""
+        running = [facts for facts in pods if facts.report.state is WorkerState.RUNNING]
+        for facts in running[:FOLLOWED_AT_STOP_MAX]:
+            self._tails.view(facts)
+
+    def wait_for(self, attempt: AttemptKey, rank: Rank) -> None:
+        """Until the copy under way, if there is one, is done."""
+        with self._lock:
+            copy = self._pending.get(attempt, {}).get(rank)
+        if copy is not None:
+            wait([copy], WAIT_S_MAX)
+
+    def forget(self, attempt: AttemptKey) -> None:
+        """The attempt is over: have everything that is to be kept of it in the archive."""
+        with self._lock:
+            copies = list(self._pending.get(attempt, {}).values())
+        wait(copies, WAIT_S_MAX)
+        self._archive.close_attempt(attempt)
+        with self._lock:
+            self._pending.pop(attempt, None)
+
+    def is_forgotten(self, attempt: AttemptKey) -> bool:
+        """Whether the attempt is over for good."""
+        return self._archive.is_attempt_closed(attempt)
+
+    def _copy(self, facts: PodFacts) -> None:
+        log = self._log_of(facts)
+        if log is not None:
+            self._archive.keep_log(facts.attempt, facts.rank, _shortened(log))
+
+    def _log_of(self, facts: PodFacts) -> KeptLog | None:
+        for _ in range(COPY_TRIES_MAX):
+            followed = self._tails.known(facts.attempt, facts.rank)
+            if followed is not None and followed.is_over:
+                return followed.log
+            try:
+                return self._fetched(facts)
+            except Unavailable as failure:
+                _log.info("log_not_copied %s %s", facts.name, failure.message)
+                if self._closing.wait(1.0):
+                    return None
+            except ApiFailure:
+                # The pod is gone, or its container never ran: what was followed is all there is.
+                return followed.log if followed is not None else KeptLog(data=b"")
+        return None
+
+    def _fetched(self, facts: PodFacts) -> KeptLog:
+        query = {
+            "container": names.MAIN_CONTAINER,
+            "timestamps": "true",
+            "tailLines": str(LINES_MAX),
+        }
+        path = f"{collection(facts.namespace, 'pods')}/{facts.name}/log"
+        return parsed(self._server.read(path, query)).kept()
+
+
+def _shortened(log: KeptLog) -> KeptLog:
+    """Its last bytes."""
+    dropped = max(0, len(log.data) - BYTES_MAX)
+    offset = log.offset + dropped
+    times = tuple(time for time in log.times if time.offset >= offset)
+    before = tuple(time for time in log.times if time.offset < offset)[-1:]
+    return KeptLog(data=log.data[dropped:], offset=offset, times=(*before, *times))

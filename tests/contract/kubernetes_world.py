@@ -1,0 +1,158 @@
+"""The Kubernetes adapter on a real control plane, for the Cluster suite."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from scheduler.adapters.kubernetes.access import Access
+from scheduler.adapters.kubernetes.cluster import KubernetesCluster, KubernetesSettings
+from scheduler.adapters.kubernetes.manifests import RenderSettings
+from scheduler.adapters.kubernetes.nodes import NodeRules
+from scheduler.adapters.kubernetes.watch import WatchTimes
+from scheduler.adapters.memory.log_archive import MemoryLogArchive
+from scheduler.domain.ids import RoleName
+from scheduler.domain.instants import Duration, Instant, seconds
+from scheduler.domain.job import Outcome, Role
+from scheduler.ports.cluster import GangOrder
+from tests.cluster.api_objects import ApiError, Object
+from tests.cluster.cluster_fixtures import Place, a_place
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.nodes import a_node
+from tests.contract.cluster_worlds import LEVELS, NO_SUCH_COMMAND, NODES, Deed, WallClock
+from tests.gangs import an_order
+from tests.polling import wait_until
+
+INSTANCE = "contract"
+QUICK = WatchTimes(retry_s_min=0.05, retry_s_max=0.5, doubt_s=0.2)
+
+
+class KubernetesWorld:
+    """Pods that the test's kubelet runs as processes."""
+
+    resolution = seconds(1)
+    refusal = Outcome.ADMISSION_REJECTED
+
+    def __init__(self, control_plane: ControlPlane, folder: Path) -> None:
+        self._folder = folder
+        self._at_end = ExitStack()
+        self._place: Place = self._at_end.enter_context(a_place(control_plane, folder / "kubelet"))
+        for node in NODES:
+            self._place.add_node(a_node(node.name, gpus=8, labels={"rack": node.path[0]}))
+        self._archive = MemoryLogArchive()
+        self.cluster: KubernetesCluster = self._new_cluster()
+
+    def order(
+        self, deeds: list[Deed], *, job: str = "job-1", number: int = 0, gpus: int = 1
+    ) -> GangOrder:
+        if NO_SUCH_COMMAND in deeds:
+            self._refuse_what_is_not_there()
+        roles = tuple(
+            Role(
+                name=RoleName(f"role{rank}"),
+                workers=1,
+                gpus_per_worker=gpus,
+                command=self._command(deed, job),
+            )
+            for rank, deed in enumerate(deeds)
+        )
+        order = an_order(
+            job=job, number=number, nodes={"n0": len(deeds)}, roles=roles, are_gpus_chosen=False
+        )
+        return replace(order, spec=replace(order.spec, image="localhost/test:1"))
+
+    def wait_until(self, is_so: Callable[[], bool], what: str) -> None:
+        wait_until(is_so, what)
+
+    def settle(self) -> None:
+        wait_until(lambda: self.cluster.is_idle, "everything asked for is done")
+
+    def in_time(self, length: Duration) -> Instant:
+        return Instant(WallClock().now() + length)
+
+    def restart(self) -> None:
+        self.cluster.close()
+        self.cluster = self._new_cluster()
+
+    def runs_of(self, job: str) -> int:
+        path = self._folder / f"runs-{job}"
+        return len(path.read_text().splitlines()) if path.exists() else 0
+
+    def close(self) -> None:
+        self.cluster.close()
+        self._at_end.close()
+
+    def _command(self, deed: Deed, job: str) -> tuple[str, ...]:
+        if deed is NO_SUCH_COMMAND:
+            return ("no-such-command",)
+        return ("sh", "-c", f"echo $DALLY_RANK >> {self._folder}/runs-{job}; {deed.shell}")
+
+    def _new_cluster(self) -> KubernetesCluster:
+        place = self._place
+        kubeconfig = place.control_plane.kubeconfig
+        cluster = KubernetesCluster(
+            KubernetesSettings(
+                access=Access(kubeconfig=kubeconfig),
+                namespaces=(place.namespace,),
+                render=RenderSettings(
+                    instance=INSTANCE, namespace_of=lambda _project: place.namespace
+                ),
+                rules=NodeRules(levels=LEVELS),
+                watch_times=QUICK,
+            ),
+            WallClock(),
+            self._archive,
+        )
+        cluster.start()
+        wait_until(lambda: cluster.is_well, "everything is listed")
+        return cluster
+
+    def _refuse_what_is_not_there(self) -> None:
+        """No container is made before its gate opens, so a webhook's like says what is missing."""
+        policy: Object = {
+            "metadata": {"name": self._place.namespace},
+            "spec": {
+                "matchConstraints": {
+                    "resourceRules": [
+                        {
+                            "apiGroups": [""],
+                            "apiVersions": ["v1"],
+                            "operations": ["CREATE"],
+                            "resources": ["pods"],
+                        }
+                    ]
+                },
+                "validations": [
+                    {
+                        "expression": "object.spec.containers[0].command[0] != 'no-such-command'",
+                        "message": "no such command: no-such-command",
+                    }
+                ],
+            },
+        }
+        binding: Object = {
+            "metadata": {"name": self._place.namespace},
+            "spec": {"policyName": self._place.namespace, "validationActions": ["Deny"]},
+        }
+        path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+        objects = self._place.objects
+        objects.create(path, policy)
+        self._at_end.callback(objects.delete, f"{path}/{self._place.namespace}")
+        path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
+        objects.create(path, binding)
+        self._at_end.callback(objects.delete, f"{path}/{self._place.namespace}")
+        probe = {
+            "metadata": {"name": "probe"},
+            "spec": {
+                "containers": [{"name": "main", "image": "test", "command": ["no-such-command"]}]
+            },
+        }
+
+        def is_refused() -> bool:
+            try:
+                objects.create(f"{self._place.pods_path}?dryRun=All", probe)
+            except ApiError as error:
+                return "no such command" in str(error)
+            return False
+
+        wait_until(is_refused, "the policy is in force")
