@@ -3,11 +3,11 @@
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from scheduler.adapters.memory.clock import ManualClock
 from scheduler.adapters.memory.cluster import GangScript, MemoryCluster, runs_until_stopped
 from scheduler.adapters.memory.job_store import MemoryStore
-from scheduler.adapters.memory.leadership import MemoryLeadership
 from scheduler.adapters.memory.workers import WorkerScript
 from scheduler.control.loop import ControlLoop
 from scheduler.control.outside import Outside
@@ -15,9 +15,11 @@ from scheduler.domain.ids import JobId, Rank
 from scheduler.domain.instants import Duration, Instant, after, elapsed, in_seconds, seconds
 from scheduler.domain.job import Attempt, Job, JobPhase, StopCause
 from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.lease import LeaseTimes
 from scheduler.ports.cluster import GangOrder
-from scheduler.ports.job_store import EventQuery
+from scheduler.ports.job_store import EventQuery, JobStore
 from scheduler.ports.leadership import Leadership
+from scheduler.ports.leasing import LeaseLeadership, LeaseStore
 from scheduler.ports.unit import InsertJob, SaveJob, SaveKnobs, Unit
 from tests.builders import APicture, a_cluster
 
@@ -62,6 +64,10 @@ def runs(duration_s: float, *, exit_code: int = 0, message: str = "") -> WorkerS
     return WorkerScript(run_for=seconds(duration_s), exit_code=exit_code, message=message)
 
 
+class WorldStore(JobStore, LeaseStore, Protocol):
+    """What a world needs of its store."""
+
+
 class World:
     """One store, one cluster, one loop (and another one after `restart`)."""
 
@@ -72,11 +78,11 @@ class World:
         script: GangScript = runs_until_stopped,
         knobs: PolicyKnobs | None = None,
         poll: Duration | None = None,
-        store: MemoryStore | None = None,
+        store: WorldStore | None = None,
     ) -> None:
         pictured = a_cluster(cluster) if isinstance(cluster, str) else cluster
         self.clock = ManualClock(BEGIN)
-        self.store = store or MemoryStore()
+        self.store: WorldStore = store or MemoryStore()
         self.cluster = MemoryCluster(
             self.clock, pictured.nodes, levels=pictured.levels, script=script
         )
@@ -109,9 +115,10 @@ class World:
 
     def new_leadership(self, holder: str) -> Leadership:
         """How a server of this world competes for the lead."""
-        return MemoryLeadership(
+        return LeaseLeadership(
             self.store,
             holder=holder,
+            times=LeaseTimes(),
             monotonic=lambda: in_seconds(elapsed(BEGIN, self.clock.now())),
         )
 
@@ -199,6 +206,7 @@ class World:
     def check(self) -> None:
         """What holds after every tick."""
         self.cluster.check()
-        live = {job.id for job in self.store.live().jobs}
+        state = self.store.live()
+        live = {job.id for job in state.jobs} | set(state.stuck)
         for held in self.store.reservations():
             assert held.attempt.job_id in live, f"{held} leaked"

@@ -58,7 +58,7 @@ def claim_starts(
 ) -> Claimed:
     """Reserve for each start of the plan: job, attempt, reservations and event in one unit."""
     now = outside.clock.now()
-    indices = FreeIndices(nodes, live.attempts.values())
+    indices = FreeIndices(nodes, live.attempts.values(), live.held_by_stuck)
     claimed: list[JobId] = []
     waits: dict[JobId, list[WaitObservation]] = {}
     for wait in plan.observations:
@@ -175,16 +175,20 @@ def cancel_waiting(live: LiveJobs, outside: Outside, *, epoch: Epoch) -> bool:
 class FreeIndices:
     """Which GPUs of each node are free, by number, on nodes where we say who gets which."""
 
-    def __init__(self, nodes: Iterable[Node], attempts: Iterable[RunningGang]) -> None:
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        attempts: Iterable[RunningGang],
+        besides: Iterable[Reservation] = (),
+    ) -> None:
         self._free: dict[NodeName, list[int]] = {
             node.name: list(node.gpu_indices) for node in nodes if node.gpu_indices is not None
         }
         # Where the cluster numbers its GPUs itself there is nothing to look for.
-        for live in attempts if self._free else ():
-            for held in live.reservations:
-                free = self._free.get(held.node)
-                if free is not None and held.gpu_indices:
-                    self._free[held.node] = [n for n in free if n not in held.gpu_indices]
+        if self._free:
+            self._hold(besides)
+            for live in attempts:
+                self._hold(live.reservations)
 
     def take(self, node: NodeName, gpus: int) -> tuple[int, ...] | None:
         """The lowest free numbers; None where the cluster decides."""
@@ -194,6 +198,12 @@ class FreeIndices:
         assert len(free) >= gpus, f"{node} has {len(free)} free GPUs, not {gpus}"
         self._free[node] = free[gpus:]
         return tuple(free[:gpus])
+
+    def _hold(self, reservations: Iterable[Reservation]) -> None:
+        for held in reservations:
+            free = self._free.get(held.node)
+            if free is not None and held.gpu_indices:
+                self._free[held.node] = [n for n in free if n not in held.gpu_indices]
 
     def give_back(self, reservations: Iterable[Reservation]) -> None:
         """What was taken for a claim that was lost."""

@@ -22,6 +22,9 @@ class LiveJobs:
         self.waiting_to_stop: dict[JobId, Job] = {}
         """Jobs that hold nothing and were asked to stop."""
         self.attempts: dict[JobId, RunningGang] = {}
+        self.stuck: set[JobId] = set()
+        """Jobs that can not be read: they and their workers are left alone."""
+        self.held_by_stuck: tuple[Reservation, ...] = ()
         self.sequence: Sequence | None = None
         """Up to where the store has been read; None: not at all."""
         self.pending_version = 0
@@ -34,6 +37,8 @@ class LiveJobs:
         self.pending.clear()
         self.waiting_to_stop.clear()
         self.attempts.clear()
+        self.stuck.clear()
+        self.held_by_stuck = ()
         self._standing.clear()
         self._news.clear()
         self.sequence = None
@@ -104,7 +109,12 @@ class LiveJobs:
             if attempt.phase is not AttemptPhase.ENDED
         }
         held = _by_job(state.reservations)
-        changed = False
+        changed = state.held_by_stuck != self.held_by_stuck
+        for job_id in (*state.deleted, *state.stuck):
+            self.drop(job_id)
+            changed = True
+        self.stuck = (self.stuck - {job.id for job in state.jobs}) | set(state.stuck)
+        self.stuck -= set(state.deleted)
         for job in state.jobs:
             attempt = attempts.get(job.id)
             live = (
@@ -116,8 +126,8 @@ class LiveJobs:
                 self.put(job, live)
                 self._news.add(job.id)
                 changed = True
-        for job_id in state.deleted:
-            self.drop(job_id)
+        self.held_by_stuck = state.held_by_stuck
+        self._standing.holds_besides(state.held_by_stuck)
         return changed
 
     def _knows(self, job: Job, live: RunningGang | None) -> bool:

@@ -39,6 +39,7 @@ def snapshot_of(live: LiveJobs, watch: ClusterWatch, observed: Observed) -> Snap
         nodes=watch.nodes,
         pending=tuple(live.pending.values()),
         holding=tuple(live.attempts.values()),
+        held_besides=live.held_by_stuck,
         queues=observed.queues,
         knobs=observed.knobs,
         tree=watch.tree,

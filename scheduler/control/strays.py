@@ -48,13 +48,13 @@ class Strays:
     def note(self, keys: Iterable[AttemptKey] | None) -> None:
         """The cluster has told something of these attempts, or of any (None)."""
         for key in self._watch.reports if keys is None else keys:
-            if key not in self._seen and not self._is_live(key):
+            if key not in self._seen and not self._is_cared_for(key):
                 self._seen[key] = None
 
     def look_after(self, now: Instant) -> None:
         """Do what is due."""
         for key in sorted(self._seen):
-            if self._is_live(key) or key not in self._watch.reports:
+            if self._is_cared_for(key) or key not in self._watch.reports:
                 del self._seen[key]
                 continue
             stray = self._seen[key] or _Stray(first_seen=now, look_at=now)
@@ -67,7 +67,10 @@ class Strays:
         """When the next look is due."""
         return min((stray.look_at for stray in self._seen.values() if stray), default=None)
 
-    def _is_live(self, key: AttemptKey) -> bool:
+    def _is_cared_for(self, key: AttemptKey) -> bool:
+        """Whether it is settled by its records, or must wait until they can be read."""
+        if key.job_id in self._live.stuck:
+            return True
         live = self._live.attempts.get(key.job_id)
         return live is not None and live.attempt.number == key.number
 

@@ -94,6 +94,8 @@ class Snapshot:
     pending: tuple[Job, ...]
     holding: tuple[RunningGang, ...]
     """Gangs whose reservations are not freed yet: starting, running and stopping ones."""
+    held_besides: tuple[Reservation, ...] = ()
+    """By jobs that can not be read: nothing is known of them but that this is not free."""
     queues: Mapping[QueueName, Queue] = field(default_factory=dict)
     knobs: PolicyKnobs = PolicyKnobs()
     tree: TopologyTree | None = field(default=None, metadata=LEFT_OUT)

@@ -5,6 +5,7 @@ It costs what the plan holds, so it runs before every plan is applied; tests ask
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from scheduler.domain.errors import BrokenPlanError
 from scheduler.domain.gang import GangRequest, gang_request
@@ -212,10 +213,10 @@ def _held_after(snapshot: Snapshot, plan: Plan) -> dict[NodeName, Counter[str]]:
         for placement in placements
         for assignment in placement.assignments
     }
-    for gang in snapshot.holding:
-        for reservation in gang.reservations:
-            if reservation.node in held:
-                held[reservation.node] += _amounts(reservation.gpus, reservation.resources)
+    by_gang = (gang.reservations for gang in snapshot.holding)
+    for reservation in chain(snapshot.held_besides, *by_gang):
+        if reservation.node in held:
+            held[reservation.node] += _amounts(reservation.gpus, reservation.resources)
     pending = {job.id: job for job in snapshot.pending}
     for start in plan.start:
         if start.job_id in pending:

@@ -10,7 +10,7 @@ from scheduler.domain.gang import GangRequest, NumberedRequest, gang_request
 from scheduler.domain.ids import JobId, NodeName
 from scheduler.domain.job import Job
 from scheduler.domain.placement import Blocked, Placement
-from scheduler.domain.reservation import Reservation
+from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.domain.snapshot import RunningGang, Snapshot
 from scheduler.domain.topology import Node, TopologyTree, topology_tree
 from scheduler.engine.free_gpus import FreeGpus
@@ -38,6 +38,8 @@ class Standing:
         """Waiting jobs whose clocks run."""
         self._step_times_maker = step_times_maker
         self.step_times = step_times_maker(tree, tuple(nodes))
+        self._besides: tuple[Reservation, ...] = ()
+        """Held by nobody who is known."""
         self.version = 0
         """Counts the changes of what is free."""
         self._numbers: dict[GangRequest, NumberedRequest] = {}
@@ -50,6 +52,7 @@ class Standing:
         standing = cls(tree, snapshot.nodes)
         for gang in snapshot.holding:
             standing.free.hold(gang.reservations)
+        standing.holds_besides(snapshot.held_besides)
         for job in snapshot.pending:
             standing.waits(job)
         return standing
@@ -61,6 +64,8 @@ class Standing:
         self.step_times = self._step_times_maker(tree, tuple(nodes))
         for gang in held:
             self.free.hold(gang.reservations)
+        for gang_besides in _by_attempt(self._besides):
+            self.free.hold(gang_besides)
         for job_id, placement in self.promises.items():
             self.free.take(placement, self.line[job_id].request)
         self._changed()
@@ -69,6 +74,7 @@ class Standing:
         """Nobody waits or holds anything."""
         self.line.clear()
         self.promises.clear()
+        self._besides = ()
         self.ticking.clear()
         self.renew(self.free.tree, self.free.nodes, ())
 
@@ -102,6 +108,17 @@ class Standing:
             self.free.hold(now)
         self._changed()
 
+    def holds_besides(self, now: tuple[Reservation, ...]) -> None:
+        """This is held by jobs that can not be read, instead of what was."""
+        if now == self._besides:
+            return
+        for gang in _by_attempt(self._besides):
+            self.free.let_go(gang)
+        for gang in _by_attempt(now):
+            self.free.hold(gang)
+        self._besides = now
+        self._changed()
+
     def is_covered(self, names: Iterable[NodeName]) -> bool:
         """Whether no more is held and promised on these nodes than they have."""
         free = self.free
@@ -130,3 +147,10 @@ class Standing:
             self._last_number += 1
             known = self._numbers[request] = NumberedRequest(self._last_number, request)
         return known
+
+
+def _by_attempt(reservations: Iterable[Reservation]) -> Iterable[list[Reservation]]:
+    by_attempt: dict[AttemptKey, list[Reservation]] = {}
+    for held in reservations:
+        by_attempt.setdefault(held.attempt, []).append(held)
+    return by_attempt.values()

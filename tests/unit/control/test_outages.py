@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.adapters.memory.job_store import MemoryStore
-from scheduler.adapters.memory.leadership import MemoryLeadership
 from scheduler.adapters.memory.workers import WorkerScript
 from scheduler.control.loop import ControlLoop
 from scheduler.control.outside import Outside
@@ -14,6 +12,7 @@ from scheduler.domain.instants import HOUR, Duration, seconds
 from scheduler.domain.job import AttemptPhase, JobPhase, Outcome
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.placement import ClusterUnreachable
+from scheduler.ports.leadership import Leadership
 from tests.builders import a_job
 from tests.gangs import an_order
 from tests.worlds import Script, World, runs
@@ -170,7 +169,7 @@ def test_a_follower_does_nothing() -> None:
         Outside(
             store=world.store,
             cluster=world.cluster,
-            leadership=MemoryLeadership(world.store, holder="other"),
+            leadership=world.new_leadership("other"),
             clock=world.clock,
             sink=world.sink,
         )
@@ -198,8 +197,8 @@ def test_workers_of_an_attempt_nobody_knows_are_stopped_only_while_they_wait() -
 class FlickeringLeadership:
     """Leads, but its lease is always about to run out just after it was renewed."""
 
-    def __init__(self, store: MemoryStore) -> None:
-        self._inner = MemoryLeadership(store, holder="flickering")
+    def __init__(self, inner: Leadership) -> None:
+        self._inner = inner
         self.asked = 0
 
     def lead(self) -> Epoch | None:
@@ -224,7 +223,7 @@ def test_a_lease_that_runs_out_in_every_tick_slows_the_loop_and_does_not_stop_it
         Outside(
             store=world.store,
             cluster=world.cluster,
-            leadership=FlickeringLeadership(world.store),
+            leadership=FlickeringLeadership(world.new_leadership("flickering")),
             clock=world.clock,
             sink=world.sink,
         )
