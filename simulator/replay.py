@@ -116,6 +116,7 @@ class _Run:
                 clock=self._clock,
                 sink=_SilentSink(),
                 lengths=self._cluster if scenario.tells_lengths else None,
+                measured=self._cluster,
                 step_times=scenario.step_times,
             ),
             poll=POLL,

@@ -46,6 +46,10 @@ class SaidStepTimes:
         """See StepTimes."""
         return COMPUTE_S * self._slow(job)[placement.tier] * self.placements.get(placement, 1.0)
 
+    def prior_share(self, job: Job) -> float:
+        """See StepTimes."""
+        return 0.5
+
     def gpu_model_of(self, placement: Placement) -> GpuModel:
         """See StepTimes."""
         return GpuModel("")

@@ -77,6 +77,11 @@ class StepTimes(Protocol):
         """Step time at one placement."""
         ...
 
+    def prior_share(self, job: Job) -> float:
+        """Share of computation in a step at the best tier of a job of that size of which nothing
+        is known; whatever it declares."""
+        ...
+
     def gpu_model_of(self, placement: Placement) -> GpuModel:
         """The model of its GPUs."""
         ...

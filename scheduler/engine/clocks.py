@@ -20,8 +20,8 @@ def keep_clocks(scratch: Scratch, patience: Patience) -> None:
     keeper = _Keeper(scratch, patience)
     for job_id in scratch.declined:
         keeper.declined(scratch.standing.line[job_id])
-    stands_still = scratch.standing.ticking - scratch.declined.keys() - scratch.leaves_line()
-    for job_id in sorted(stands_still):
+    noted = scratch.declined.keys() | scratch.waits.keys()
+    for job_id in sorted(scratch.standing.ticking - noted - scratch.leaves_line()):
         keeper.not_declined(scratch.standing.line[job_id])
 
 
@@ -54,7 +54,9 @@ class _Keeper:
     def _note(self, waiting: Waiting, episode: WaitEpisode) -> None:
         job = waiting.job
         if episode != job.waiting:
-            self._scratch.waits.append(Wait(job_id=job.id, revision=job.revision, episode=episode))
+            self._scratch.waits[job.id] = Wait(
+                job_id=job.id, revision=job.revision, episode=episode
+            )
 
     def _leaves_idle(self, waiting: Waiting) -> bool:
         """Whether the whole gang would still find GPUs after this cycle."""

@@ -10,11 +10,12 @@ from scheduler.domain.snapshot import Snapshot
 from scheduler.domain.topology import Node
 from scheduler.engine.clocks import keep_clocks
 from scheduler.engine.decision import Decision, answers_of
+from scheduler.engine.holding import Holds, elders_of, hold
 from scheduler.engine.reranking import rerank
 from scheduler.engine.scratch import Scratch
 from scheduler.engine.standing import Standing
 from scheduler.engine.waiting import Waiting
-from scheduler.policies.interface import PolicyMaker
+from scheduler.policies.interface import Policy, PolicyMaker
 from scheduler.policies.registry import policy_named
 
 HOPELESS = (NeverFits, PoolMissing, LevelMissing)
@@ -48,16 +49,10 @@ def decide_on(standing: Standing, snapshot: Snapshot, policy_maker: PolicyMaker)
         _keep_promises(scratch)
 
         # 3. Walk the line. Running gangs are kept, or ranked with the jobs that wait.
-        if policy.ranks is None:
-            for waiting in scratch.walk:
-                if waiting.job.id not in scratch.settled:
-                    _consider(waiting, scratch)
-        else:
+        if policy.ranks is not None:
             rerank(scratch, policy.ranks)
-
-        # 4. The clocks of those who declined run or stand.
-        if policy.patience is not None:
-            keep_clocks(scratch, policy.patience)
+        else:
+            _walk(scratch, policy)
 
     # 5. What holds until something is taken or freed is not asked again.
     if not scratch.has_changed:
@@ -68,7 +63,7 @@ def decide_on(standing: Standing, snapshot: Snapshot, policy_maker: PolicyMaker)
         stop=tuple(scratch.stop),
         promise=tuple(scratch.promise),
         withdraw=tuple(_withdrawals(scratch)),
-        waits=tuple(scratch.waits),
+        waits=tuple(scratch.waits.values()),
         observations=tuple(scratch.observations),
         next_wakeup=_next_wakeup(scratch),
     )
@@ -111,8 +106,39 @@ def _takes_workers(node: Node | None) -> bool:
     return node is not None and node.is_ready and not (node.is_cordoned or node.taints)
 
 
-def _consider(waiting: Waiting, scratch: Scratch) -> None:
+def _walk(scratch: Scratch, policy: Policy) -> None:
+    """Elders first, then the line in order; then the clocks of those who declined run or stand."""
+    holds = None
+    if policy.elders is not None:
+        holds = Holds(scratch, policy.elders)
+        for waiting in elders_of(scratch, policy.elders):
+            _consider_elder(waiting, scratch, holds)
+    for waiting in scratch.walk:
+        if waiting.job.id not in scratch.settled:
+            _consider(waiting, scratch, holds)
+    if policy.patience is not None:
+        keep_clocks(scratch, policy.patience)
+    if holds is not None:
+        holds.open()
+
+
+def _consider_elder(waiting: Waiting, scratch: Scratch, holds: Holds) -> None:
+    """It gets an answer of its own before anybody else is asked."""
+    scratch.settled.add(waiting.job.id)
     answer = scratch.place(waiting)
+    if not isinstance(answer, Placement):
+        answer = holds.instead(waiting) or answer
+    if not isinstance(answer, Placement):
+        scratch.blocked[waiting.job.id] = answer
+        hold(waiting, answer, holds)
+    elif scratch.accepts(waiting, answer):
+        scratch.begin(waiting, answer)
+
+
+def _consider(waiting: Waiting, scratch: Scratch, holds: Holds | None) -> None:
+    answer = scratch.place(waiting)
+    if holds is not None and not isinstance(answer, Placement):
+        answer = holds.instead(waiting) or answer
     if isinstance(answer, Placement):
         if scratch.accepts(waiting, answer):
             scratch.begin(waiting, answer)

@@ -133,11 +133,19 @@ class FreeNodes:
     def without(self, names: Iterable[NodeName]) -> Iterator[None]:
         """Inside, no worker fits on these nodes."""
         shut = [self.tree.index_of[name] for name in names if name in self.tree.index_of]
-        self._shut(shut, -_SHUT)
+        self.shut(shut)
         try:
             yield
         finally:
-            self._shut(shut, _SHUT)
+            self.open(shut)
+
+    def shut(self, indices: Iterable[int]) -> None:
+        """No worker fits on these nodes until they are opened."""
+        self._shut(indices, -_SHUT)
+
+    def open(self, indices: Iterable[int]) -> None:
+        """The opposite of `shut`."""
+        self._shut(indices, _SHUT)
 
     def change(self, index: int, gpus: int, workers: int, resources: Resources) -> None:
         """Free (or, negative, take) `gpus` in all and the resources of `workers` on one node."""

@@ -51,6 +51,10 @@ class NoDistance:
         """See StepTimes."""
         return 0.0
 
+    def prior_share(self, job: Job) -> float:
+        """See StepTimes."""
+        return 1.0
+
     def gpu_model_of(self, placement: Placement) -> GpuModel:
         """See StepTimes."""
         return GpuModel("")
@@ -96,6 +100,15 @@ class Ladders:
         model = self.gpu_model_of(placement)
         profile = job.spec.communication
         return self._table.iteration_time(profile, shape, gpu_model=model).total_s
+
+    def prior_share(self, job: Job) -> float:
+        """See StepTimes."""
+        key = (None, gang_request(job.spec), None)
+        found = self._ladders.get(key)
+        if found is None:
+            silent = replace(job, spec=replace(job.spec, communication=None))
+            found = self._ladders[key] = self._made(silent, gang_request(job.spec))
+        return found.best.compute_s / found.best.step_s if found.rungs else 1.0
 
     def gpu_model_of(self, placement: Placement) -> GpuModel:
         """The GPU model of the first node (models are mixed only where the job says so)."""

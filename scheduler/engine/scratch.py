@@ -29,7 +29,7 @@ class Scratch:
     promise: list[Promise] = field(default_factory=list)
     void: list[Job] = field(default_factory=list)
     """Jobs whose promise can not be kept."""
-    waits: list[Wait] = field(default_factory=list)
+    waits: dict[JobId, Wait] = field(default_factory=dict)
     observations: list[WaitObservation] = field(default_factory=list)
     declined: dict[JobId, Offer] = field(default_factory=dict)
     """Jobs that could start and do not want to, with the offer."""

@@ -4,10 +4,12 @@ A decision on a Standing equals one on a Standing made anew from its snapshot: i
 the snapshot's facts, put in order.
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 
 from scheduler.domain.gang import GangRequest, NumberedRequest, gang_request
 from scheduler.domain.ids import JobId, NodeName
+from scheduler.domain.instants import Instant
 from scheduler.domain.job import Job
 from scheduler.domain.placement import Blocked, Placement
 from scheduler.domain.reservation import AttemptKey, Reservation
@@ -36,6 +38,8 @@ class Standing:
         """Where waiting jobs start next; held as if they were there already."""
         self.ticking: set[JobId] = set()
         """Waiting jobs whose clocks run."""
+        self.unstarted: list[tuple[Instant, JobId]] = []
+        """Waiting jobs that have never started, the first submitted first."""
         self._step_times_maker = step_times_maker
         self.step_times = step_times_maker(tree, tuple(nodes))
         self._besides: tuple[Reservation, ...] = ()
@@ -76,12 +80,15 @@ class Standing:
         self.promises.clear()
         self._besides = ()
         self.ticking.clear()
+        self.unstarted.clear()
         self.renew(self.free.tree, self.free.nodes, ())
 
     def waits(self, job: Job) -> None:
         """A job waits, or one that waited has changed."""
         self.waits_no_more(job.id)
         self.line.put(job, self._number(gang_request(job.spec)))
+        if job.first_started_at is None:
+            insort(self.unstarted, (job.submitted_at, job.id))
         if job.waiting is not None and job.waiting.runs_since is not None:
             self.ticking.add(job.id)
         if job.promised is not None:
@@ -96,6 +103,11 @@ class Standing:
             self.free.release(promised, self.line[job_id].request)
             self._changed()
         self.ticking.discard(job_id)
+        if job_id in self.line:
+            entry = (self.line[job_id].job.submitted_at, job_id)
+            place = bisect_left(self.unstarted, entry)
+            if self.unstarted[place : place + 1] == [entry]:
+                del self.unstarted[place]
         self.line.drop(job_id)
 
     def holds(self, before: Sequence[Reservation], now: Sequence[Reservation]) -> None:

@@ -18,6 +18,7 @@ from scheduler.domain.placement import Blocked, Placement, WaitingForCloserTier
 from scheduler.domain.snapshot import Snapshot
 from scheduler.domain.waits import WaitObservation, demand_bucket
 from scheduler.policies import holding_out
+from scheduler.policies.elders import Elders
 from scheduler.policies.holding_out import Lessons
 from scheduler.policies.interface import Key, Offer, PolicyMaker
 from scheduler.policies.remaining import remaining_time
@@ -52,6 +53,7 @@ class Dally:
         self._snapshot = snapshot if knobs is snapshot.knobs else replace(snapshot, knobs=knobs)
         self._knobs = knobs
         self._order = SensitiveOrder(self._snapshot)
+        self._elders = Elders(self._snapshot)
         self._judged: dict[tuple[Ladder, Offer], _Judged] = {}
         self._episodes: dict[JobId, WaitEpisode] = {}
 
@@ -73,6 +75,11 @@ class Dally:
     def patience(self) -> "Dally":
         """This policy."""
         return self
+
+    @property
+    def elders(self) -> Elders:
+        """Large gangs hold domains when they have waited long."""
+        return self._elders
 
     def blocks_later(self, job: Job) -> bool:
         """Never: who waits leaves the GPUs to the others."""

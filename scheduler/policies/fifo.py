@@ -41,6 +41,11 @@ class Fifo:
         """Nobody declines."""
         return None
 
+    @property
+    def elders(self) -> None:
+        """The order is all there is."""
+        return None
+
     def blocks_later(self, job: Job) -> bool:
         """In a queue whose policy is the strict one."""
         name = job.spec.queue

@@ -4,6 +4,7 @@ The engine asks in this order, once a cycle:
     key(job)            in which order jobs are considered
     accept(job, offer)  take this placement, or wait (declining never holds up the others)
     patience            timers and clocks of jobs that decline offers, if any do
+    elders              jobs that have waited too long go first, and may keep a domain free
     blocks_later(job)   whether a job that stays behind holds up those after it
     ranks               how running gangs stand among the jobs that wait, if they may be stopped
     next_decision_at()  when its answers may change though nothing else happens
@@ -13,7 +14,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
-from scheduler.domain.instants import Instant
+from scheduler.domain.instants import Duration, Instant
 from scheduler.domain.job import Job
 from scheduler.domain.patience import WaitEpisode
 from scheduler.domain.placement import Blocked, Placement
@@ -83,6 +84,31 @@ class Patience(Protocol):
         ...
 
 
+class Elders(Protocol):
+    """The part of a policy that looks after jobs that have never started and wait too long."""
+
+    @property
+    def hold_share_max(self) -> float:
+        """Share of the GPUs that held domains may have together (one job may always hold)."""
+        ...
+
+    def goes_first_at(self, job: Job) -> Instant | None:
+        """From when on it goes before all others of whatever priority; None: never."""
+        ...
+
+    def may_hold(self, job: Job) -> bool:
+        """Whether it may keep a domain free for itself by now."""
+        ...
+
+    def lasts(self, job: Job) -> Duration:
+        """How long a waiting job is expected to run."""
+        ...
+
+    def lasts_still(self, gang: RunningGang) -> Duration:
+        """How long a gang is expected to run on."""
+        ...
+
+
 class Policy(Orders, Protocol):
     """A policy that looks at one snapshot."""
 
@@ -93,6 +119,11 @@ class Policy(Orders, Protocol):
     @property
     def patience(self) -> "Patience | None":
         """Clocks of jobs that decline; None: nobody declines."""
+        ...
+
+    @property
+    def elders(self) -> "Elders | None":
+        """Who looks after jobs that wait too long; None: the order is all there is."""
         ...
 
     def blocks_later(self, job: Job) -> bool:

@@ -73,16 +73,22 @@ class GittinsTable:
     ranks: tuple[int, ...]
     """Place of each class, 0 for the largest index; equal indices: the lower class first."""
 
+    def index_of(self, service: ServiceTime) -> float:
+        """The index of the class of a job with that service; larger goes first."""
+        return self.indices[min(GITTINS_CLASSES.class_of(service), len(self.indices) - 1)]
+
     def rank_of(self, service: ServiceTime) -> int:
         """Place of the class of a job with that service; smaller goes first."""
         return self.ranks[min(GITTINS_CLASSES.class_of(service), len(self.ranks) - 1)]
 
 
-def learned(ended: Iterable[ServiceTime], live: Iterable[ServiceTime]) -> GittinsTable | None:
+def learned(
+    ended: Iterable[ServiceTime], live: Iterable[ServiceTime], *, ends_min: int = ENDS_LEAST
+) -> GittinsTable | None:
     """The table of past jobs, by their service in all; None if too few have ended."""
     ends, censored = _counts(ended), _counts(live)
     count = sum(ends)
-    if count < ENDS_LEAST:
+    if count < max(1, ends_min):
         return None
     survivals = _survivals(ends, censored)
     indices = tuple(_index(number, survivals) for number in range(len(survivals) - 1))

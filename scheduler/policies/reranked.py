@@ -23,6 +23,11 @@ class Reranked:
         """Nobody declines."""
         return None
 
+    @property
+    def elders(self) -> None:
+        """The order is all there is."""
+        return None
+
     def blocks_later(self, job: Job) -> bool:
         """Never."""
         return False

@@ -1,0 +1,192 @@
+"""Elders go first: jobs that never started for long; and large ones hold a topology domain.
+
+    held domain    no other gang starts there, but for those expected to end before it is free
+    which one      the domain of the gang's closest tier with the least GPU time left to run
+
+A held domain stays with its gang until it starts, as long as the domain could hold it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from scheduler.domain.gang import GangRequest, NodeFilter
+from scheduler.domain.ids import NodeName
+from scheduler.domain.instants import Duration
+from scheduler.domain.patience import HeldDomain, WaitEpisode
+from scheduler.domain.placement import Blocked, HeldForLargeGang, Placement, TooFewGpus
+from scheduler.domain.plan import Wait
+from scheduler.domain.topology import TopologyDomain
+from scheduler.engine.free_gpus import FreeGpus
+from scheduler.engine.placing import place_gang
+from scheduler.engine.scratch import Scratch
+from scheduler.engine.waiting import Waiting
+from scheduler.policies.interface import Elders
+
+ELDERS_MAX = 100
+"""So many jobs are looked at before the walk; the others come in the walk as always."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Hold:
+    """A held domain."""
+
+    holder: Waiting
+    domain: TopologyDomain
+    free_in: Duration
+    """When everything in it is expected to have ended."""
+
+
+@dataclass(slots=True)
+class Holds:
+    """The held domains of one cycle; their nodes are shut while the line is walked."""
+
+    scratch: Scratch
+    elders: Elders
+    held: list[_Hold] = field(default_factory=list)
+
+    def instead(self, waiting: Waiting) -> Placement | Blocked | None:
+        """For a job that finds no room outside held domains: a place inside that it will have left
+        in time, or that one is held; None if it fits in none either."""
+        if not self.held:
+            return None
+        free = self.scratch.standing.free
+        lasts = self.elders.lasts(waiting.job)
+        first: _Hold | None = None
+        for hold in self.held:
+            free.open(hold.domain.nodes)
+            answer = place_gang(waiting.request, free, self.scratch.rules)
+            free.shut(hold.domain.nodes)
+            if isinstance(answer, Placement):
+                if lasts <= hold.free_in:
+                    return answer
+                first = first or hold
+        return None if first is None else self._reason(first)
+
+    def add(self, hold: _Hold) -> None:
+        """From now on nobody fits in its domain."""
+        self.held.append(hold)
+        self.scratch.standing.free.shut(hold.domain.nodes)
+        # What is refused now would not be without holds.
+        self.scratch.has_changed = True
+        self.scratch.parked.clear()
+        self.scratch.offers.clear()
+
+    def open(self) -> None:
+        """The cycle is over."""
+        for hold in self.held:
+            self.scratch.standing.free.open(hold.domain.nodes)
+        self.held.clear()
+
+    def _reason(self, hold: _Hold) -> Blocked:
+        tree = self.scratch.standing.free.tree
+        return HeldForLargeGang(
+            level=tree.levels[hold.domain.level].name,
+            domain=hold.domain.name or "cluster",
+            holder=hold.holder.job.name,
+        )
+
+
+def elders_of(scratch: Scratch, elders: Elders) -> Iterator[Waiting]:
+    """Jobs that go first, the one submitted first first; and when the next one does."""
+    standing, now = scratch.standing, scratch.snapshot.now
+    for _, job_id in standing.unstarted[:ELDERS_MAX]:
+        waiting = standing.line[job_id]
+        at = elders.goes_first_at(waiting.job)
+        if at is None:
+            return
+        if at > now:
+            scratch.wake_at(at)
+            return
+        if waiting.key is not None and job_id not in scratch.settled:
+            yield waiting
+
+
+def hold(waiting: Waiting, answer: Blocked, holds: Holds) -> None:
+    """Hold a domain for an elder that lacks room, if there is still something to hold."""
+    if not isinstance(answer, TooFewGpus) or not holds.elders.may_hold(waiting.job):
+        return
+    scratch = holds.scratch
+    domain = _domain_for(waiting, holds)
+    if domain is None:
+        return
+    free = scratch.standing.free
+    held = sum(_gpus(each.domain, free) for each in holds.held) + _gpus(domain, free)
+    gpus = sum(node.gpus for node in free.nodes)
+    if holds.held and held > holds.elders.hold_share_max * gpus:
+        return
+    holds.add(_Hold(waiting, domain, _free_in(domain, holds)))
+    _note(waiting, domain, scratch)
+
+
+def _note(waiting: Waiting, domain: TopologyDomain, scratch: Scratch) -> None:
+    """The domain stays with the job."""
+    job, now = waiting.job, scratch.snapshot.now
+    episode = job.waiting or WaitEpisode(began_at=now)
+    level = scratch.standing.free.tree.levels[domain.level].name
+    if episode.held is not None and (episode.held.level, episode.held.path) == (level, domain.path):
+        return
+    held = HeldDomain(level=level, path=domain.path, since=now)
+    scratch.waits[job.id] = Wait(
+        job_id=job.id, revision=job.revision, episode=replace(episode.standing(now), held=held)
+    )
+
+
+def _domain_for(waiting: Waiting, holds: Holds) -> TopologyDomain | None:
+    """The one it holds already, or the one that will be free first."""
+    free = holds.scratch.standing.free
+    empty = FreeGpus(free.tree, free.nodes)
+    best = place_gang(waiting.request, empty)
+    if not isinstance(best, Placement):
+        return None
+    taken = {index for each in holds.held for index in each.domain.nodes}
+    domains = [
+        domain
+        for domain in free.tree.domains[best.tier]
+        if domain.is_known and taken.isdisjoint(domain.nodes)
+    ]
+    held = waiting.job.waiting and waiting.job.waiting.held
+    level = free.tree.levels[best.tier].name
+    if held and held.level == level:
+        domains.sort(key=lambda domain: domain.path != held.path)
+        if domains and domains[0].path == held.path and _holds(domains[0], waiting, empty):
+            return domains[0]
+    fitting = [domain for domain in domains if _holds(domain, waiting, empty)]
+    return min(fitting, key=lambda each: (_left(each, holds), each.path), default=None)
+
+
+def _holds(domain: TopologyDomain, waiting: Waiting, empty: FreeGpus) -> bool:
+    """Whether the domain has room for the gang once everybody has left it."""
+    inside = frozenset(empty.tree.nodes[index] for index in domain.nodes)
+    return isinstance(place_gang(_within(waiting.request, inside), empty), Placement)
+
+
+def _within(request: GangRequest, inside: frozenset[NodeName]) -> GangRequest:
+    only = NodeFilter(reason="OutsideDomain", allowed=inside)
+    roles = tuple(replace(role, filters=(*role.filters, only)) for role in request.roles)
+    return replace(request, roles=roles)
+
+
+def _left(domain: TopologyDomain, holds: Holds) -> int:
+    """GPU time that the gangs in a domain are expected to run on."""
+    return sum(gpus * lasts for gpus, lasts in _inside(domain, holds))
+
+
+def _free_in(domain: TopologyDomain, holds: Holds) -> Duration:
+    return max((lasts for _, lasts in _inside(domain, holds)), default=Duration(0))
+
+
+def _inside(domain: TopologyDomain, holds: Holds) -> Iterator[tuple[int, Duration]]:
+    """GPUs in the domain of each gang that holds some, and how long it is expected to run on."""
+    index_of = holds.scratch.standing.free.tree.index_of
+    for gang in holds.scratch.snapshot.holding:
+        gpus = sum(
+            held.gpus
+            for held in gang.reservations
+            if held.node in index_of and index_of[held.node] in domain.nodes
+        )
+        if gpus:
+            yield gpus, holds.elders.lasts_still(gang)
+
+
+def _gpus(domain: TopologyDomain, free: FreeGpus) -> int:
+    return sum(free.nodes[index].gpus for index in domain.nodes)

@@ -1,0 +1,104 @@
+"""What goes first under Dally: attained service, learned lengths, or who communicates most."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pytest
+
+from scheduler.domain.communication import CommunicationProfile
+from scheduler.domain.history import PastJobs
+from scheduler.domain.ids import JobId
+from scheduler.domain.instants import SECOND, Duration
+from scheduler.domain.job import Job
+from scheduler.domain.knobs import JobOrder, PolicyKnobs
+from scheduler.domain.queue import DEFAULT_QUEUE
+from scheduler.domain.snapshot import Measured, Snapshot
+from scheduler.domain.waits import JobEnd
+from scheduler.policies.sensitive_order import SensitiveOrder
+from tests.builders import a_job, a_snapshot, at
+from tests.step_times import SaidStepTimes
+
+
+@dataclass(frozen=True)
+class SaidMeasurements:
+    """Share of computation in the steps of jobs, by job, over an hour of run time."""
+
+    shares: Mapping[JobId, float]
+
+    def of(self, job_id: JobId) -> Measured | None:
+        """See Measurements."""
+        share = self.shares.get(job_id)
+        if share is None:
+            return None
+        return Measured(steps=1, step_s=1.0, compute_s=3600 * share, best_s=3600, run_s=3600)
+
+
+def ends(*ran_s: float) -> PastJobs:
+    return PastJobs(
+        version=1,
+        ends=tuple(
+            JobEnd(
+                job_id=JobId(f"past-{number}"),
+                queue=DEFAULT_QUEUE,
+                gpus=1,
+                ran_for=Duration(round(run_time * SECOND)),
+                is_complete=True,
+                at=at(0),
+            )
+            for number, run_time in enumerate(ran_s)
+        ),
+    )
+
+
+def order(kind: JobOrder, *jobs: Job, **facts: object) -> list[str]:
+    snapshot: Snapshot = replace(
+        a_snapshot(pending=jobs, now=at(7200), knobs=PolicyKnobs(order=kind)),
+        step_times=SaidStepTimes({}),
+        **facts,  # type: ignore[arg-type]  # fields of a snapshot
+    )
+    return [job.name for job in sorted(jobs, key=SensitiveOrder(snapshot).key)]
+
+
+def ran(name: str, seconds: float, *, priority: int = 0) -> Job:
+    return replace(
+        a_job(name, gpus=1, priority=priority), ran_for=Duration(round(seconds * SECOND))
+    )
+
+
+def test_under_fifty_ends_less_service_goes_first_class_by_class() -> None:
+    jobs = (ran("old", 20_000), ran("young", 3_599))
+    assert order(JobOrder.GITTINS, *jobs, past_jobs=ends(*[60] * 49)) == ["young", "old"]
+
+
+def test_learned_lengths_put_first_what_is_likely_to_end_soon() -> None:
+    # Either over within a minute or five hours long: who has run for four ends soonest.
+    past = ends(*[50] * 10, *[18_000] * 60)
+    jobs = (ran("middle", 100), ran("nearly done", 17_000))
+    assert order(JobOrder.GITTINS, *jobs, past_jobs=past) == ["nearly done", "middle"]
+    assert order(JobOrder.LAS, *jobs, past_jobs=past) == ["middle", "nearly done"]
+
+
+@pytest.mark.parametrize("kind", list(JobOrder))
+def test_priority_goes_before_every_order(kind: JobOrder) -> None:
+    jobs = (ran("low", 0), ran("high", 50_000, priority=5))
+    assert order(kind, *jobs) == ["high", "low"]
+
+
+@pytest.mark.parametrize("kind", [JobOrder.N1, JobOrder.N2, JobOrder.N3])
+def test_who_was_measured_to_communicate_most_goes_first(kind: JobOrder) -> None:
+    jobs = (a_job("computes"), a_job("talks"))
+    measured = SaidMeasurements({jobs[0].id: 0.99, jobs[1].id: 0.3})
+    assert order(kind, *jobs, measured=measured) == ["talks", "computes"]
+
+
+def test_n4_counts_only_the_computing_part_of_attained_service() -> None:
+    jobs = (ran("computes", 4_000), ran("talks", 4_000))
+    measured = SaidMeasurements({jobs[0].id: 1.0, jobs[1].id: 0.3})
+    assert order(JobOrder.N4, *jobs, measured=measured) == ["talks", "computes"]
+
+
+@pytest.mark.parametrize("kind", list(JobOrder))
+def test_t14_what_a_job_declares_never_ranks_it(kind: JobOrder) -> None:
+    tiny = CommunicationProfile(gradient_bytes=10**12, compute_s=1e-6)
+    jobs = (a_job("a"), a_job("b", communication=tiny))
+    assert order(kind, *jobs) == ["a", "b"]
