@@ -25,6 +25,7 @@ from api.logs import endpoints as logs
 from api.nodes import endpoints as nodes
 from api.parameters import refuse_unknown_parameters
 from api.policy import endpoints as policy
+from api.profiles import endpoints as profiles
 from api.projects import endpoints as projects
 from api.queues import endpoints as queues
 from api.reference import endpoints as reference
@@ -50,6 +51,7 @@ _ROUTES = (
     queues,
     policy,
     distance,
+    profiles,
     projects,
     tokens,
     audit,

@@ -13,6 +13,7 @@ from api.job_files.schemas import JobFile
 from api.jobs.schemas import CancelRequest, HoldRequest, ProgressReport, WatchEvent
 from api.policy.schemas import PolicyChange
 from api.problems import Problem
+from api.profiles.files import ProfileFile
 from api.tokens.schemas import TokenRequest
 from api.wire import Wire
 
@@ -25,6 +26,7 @@ _MODELS: Sequence[type[BaseModel]] = (
     ProgressReport,
     TokenRequest,
     PolicyChange,
+    ProfileFile,
     Problem,
     WatchEvent,
 )
@@ -50,6 +52,17 @@ _EXAMPLES: dict[type[Wire], Node] = {
     HoldRequest: {"reason": "not before the review"},
     ProgressReport: {"step": 100, "stepSeconds": 0.25, "loss": 1.5, "stepsTotal": 1000},
     PolicyChange: {"knobs": {"waitMax": "12h", "timers": None}, "reason": "long queue"},
+    ProfileFile: {
+        "apiVersion": "dally/v1",
+        "kind": "Profile",
+        "metadata": {"name": "our-net"},
+        "spec": {
+            "family": "vision",
+            "parameters": 25_000_000,
+            "precision": "bf16",
+            "timings": [{"gpuModel": "H100", "batchPerGpu": 256, "stepSeconds": 0.09}],
+        },
+    },
     TokenRequest: {"name": "ada", "projects": ["default"], "expiresIn": "90d"},
 }
 

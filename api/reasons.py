@@ -445,6 +445,12 @@ _ENTRY_REASONS = (
         "`dally get topology` lists the levels.",
     ),
     EntryReason(
+        "UnknownModel",
+        "The project knows no model profile of that name.",
+        "The nearest is given; `dally get profiles` lists them, and a profile of your own can be"
+        " applied from a file.",
+    ),
+    EntryReason(
         "UnknownRole",
         "The job has no such role.",
         "The nearest is given.",

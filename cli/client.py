@@ -35,6 +35,8 @@ class Document:
     name: str = ""
     """`metadata.name`, empty if it could not be read."""
     project: str = ""
+    kind: str = ""
+    """As the document says; empty if it says none."""
 
 
 _JSON_OBJECT: TypeAdapter[JsonObject] = TypeAdapter(JsonObject)
@@ -84,6 +86,11 @@ class Client:
     def jobs_path(self, project: str | None = None) -> str:
         """Path of a project's jobs."""
         return f"/api/v1/projects/{quote(project or self.project, safe='')}/jobs"
+
+    def profiles_path(self, name: str = "", *, project: str | None = None) -> str:
+        """Path of a project's model profiles, or of one of them."""
+        path = f"/api/v1/projects/{quote(project or self.project, safe='')}/profiles"
+        return f"{path}/{quote(name, safe='')}" if name else path
 
     def get(self, path: str, parameters: Parameters | None = None) -> JsonObject:
         """GET a JSON object. Raises ServerError, UnreachableError."""

@@ -81,21 +81,22 @@ def _says_something(part: str) -> bool:
 
 
 def _document(text: str, *, source: str, media_type: str) -> Document:
-    name, project = _identity(text)
-    return Document(text=text, media_type=media_type, source=source, name=name, project=project)
-
-
-def _identity(text: str) -> tuple[str, str]:
     # What can not be read here goes to the server all the same: its answer says what and where.
     try:
         value = yaml.load(text, Loader=yaml.CSafeLoader)
     except (yaml.YAMLError, RecursionError, ValueError):
-        return "", ""
+        value = None
     metadata = value.get("metadata") if isinstance(value, dict) else None
-    if not isinstance(metadata, dict):
-        return "", ""
-    name, project = metadata.get("name"), metadata.get("project")
-    return (
-        name if isinstance(name, str) else "",
-        project if isinstance(project, str) else "",
+    return Document(
+        text=text,
+        media_type=media_type,
+        source=source,
+        name=_text_at(metadata, "name"),
+        project=_text_at(metadata, "project"),
+        kind=_text_at(value, "kind"),
     )
+
+
+def _text_at(mapping: object, key: str) -> str:
+    value = mapping.get(key) if isinstance(mapping, dict) else None
+    return value if isinstance(value, str) else ""

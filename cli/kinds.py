@@ -6,11 +6,11 @@ from difflib import get_close_matches
 
 from pydantic import JsonValue
 
-from api.distance.schemas import ProfileView
 from api.events.schemas import EventView
 from api.lists import ObjectMetadata
 from api.nodes.schemas import NodeView
 from api.policy.schemas import KnobView
+from api.profiles.schemas import ProfileView
 from api.projects.schemas import ProjectView
 from api.queues.schemas import QueueView
 from api.tokens.schemas import TokenView
@@ -28,7 +28,7 @@ class Kind:
     plural: str
     short: str
     path: str
-    """Path of the list; empty for jobs, whose path depends on the project."""
+    """Path of the list; empty for jobs and profiles, whose path depends on the project."""
     headers: tuple[str, ...]
     headers_wide: tuple[str, ...] = ()
     """Added by `-o wide`."""
@@ -225,7 +225,7 @@ PROFILE = Kind(
     name="profile",
     plural="profiles",
     short="pf",
-    path="/api/v1/profiles",
+    path="",
     headers=("NAME", "FAMILY", "PARAMETERS", "GRADIENTS", "STRATEGY"),
     headers_wide=("GPUS", "SOURCE"),
     row=_profile_row,

@@ -15,6 +15,7 @@ MODULES = {
     "cli.commands.listing": ("api-resources", "events", "get"),
     "cli.commands.logs": ("logs",),
     "cli.commands.setting": ("set",),
+    "cli.commands.profiles": ("create",),
     "cli.commands.submitting": ("apply", "run"),
 }
 """Commands by the module that adds them."""

@@ -1,4 +1,4 @@
-"""Routes of step times: sensitivity of a job, estimate of a job file, known models."""
+"""Routes of step times: sensitivity of a job, estimate of a job file."""
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -6,14 +6,13 @@ from starlette.responses import Response
 from api.bodies import JobFileBody
 from api.dependencies import CallerOf, ServicesOf
 from api.description import body_of
-from api.distance.mapping import to_profile, to_sensitivities
-from api.distance.schemas import ProfileList, ProfileView, SensitivityList
+from api.distance.mapping import to_sensitivities
+from api.distance.schemas import SensitivityList
 from api.job_files.schemas import JobFile
 from api.jobs.finding import NamePath, ProjectPath, find_job
 from api.jobs.submitting import Submission, checked_job
 from api.replies import model_response
-from scheduler.control.estimating import job_estimates, known_models
-from scheduler.domain.errors import NotFoundError
+from scheduler.control.estimating import job_estimates
 from scheduler.domain.ids import ProjectName
 
 router = APIRouter(prefix="/api/v1", tags=["distance"])
@@ -54,18 +53,3 @@ def estimate_job(
     )
     job, _ = checked_job(submission, body.document())
     return model_response(to_sensitivities(services.cluster.distances().estimates(job.spec)))
-
-
-@router.get("/profiles", operation_id="listProfiles", response_model=ProfileList)
-def list_profiles(_: CallerOf) -> Response:
-    """The models that a job file may name in `communication.model`."""
-    return model_response(ProfileList(items=[to_profile(m) for m in known_models().values()]))
-
-
-@router.get("/profiles/{name}", operation_id="getProfile", response_model=ProfileView)
-def get_profile(name: NamePath, _: CallerOf) -> Response:
-    """One known model."""
-    model = known_models().get(name)
-    if model is None:
-        raise NotFoundError("profile", name)
-    return model_response(to_profile(model))

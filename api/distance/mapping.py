@@ -1,18 +1,11 @@
-"""Domain -> wire, for estimates and models."""
+"""Domain -> wire, for estimates."""
 
 from collections.abc import Iterable
 from itertools import pairwise
 from math import isfinite
 
-from api.distance.schemas import (
-    ProfileView,
-    SensitivityList,
-    SensitivityView,
-    TierView,
-    TimingView,
-)
+from api.distance.schemas import SensitivityList, SensitivityView, TierView
 from scheduler.control.estimating import Estimate
-from scheduler.domain.communication import ModelProfile
 
 
 def to_sensitivities(estimates: Iterable[Estimate]) -> SensitivityList:
@@ -45,31 +38,4 @@ def _to_view(estimate: Estimate) -> SensitivityView:
             )
             for tier in found.tiers
         ],
-    )
-
-
-def to_profile(model: ModelProfile) -> ProfileView:
-    """A known model."""
-    return ProfileView(
-        name=model.name,
-        family=model.family,
-        parameters=model.parameters,
-        gradient_bytes=model.gradient_bytes,
-        precision=model.precision,
-        strategy=model.strategy,
-        layers=model.layers,
-        hidden=model.hidden,
-        sequence_tokens=model.sequence_tokens,
-        timings=[
-            TimingView(
-                gpu_model=timing.gpu_model,
-                precision=timing.precision,
-                batch_per_gpu=timing.batch_per_gpu,
-                step_seconds=timing.step_s,
-                sequence_tokens=timing.sequence_tokens,
-            )
-            for timing in model.timings
-        ],
-        source=model.source,
-        is_built_in=model.is_built_in,
     )

@@ -1,4 +1,4 @@
-"""What the server says about step times per tier and about known models."""
+"""What the server says about step times per tier."""
 
 from api.wire import API_VERSION, Reply
 
@@ -43,40 +43,3 @@ class SensitivityList(Reply):
     api_version: str = API_VERSION
     kind: str = "SensitivityList"
     items: list[SensitivityView]
-
-
-class TimingView(Reply):
-    """One measured step of one GPU."""
-
-    gpu_model: str
-    precision: str
-    batch_per_gpu: int
-    step_seconds: float
-    sequence_tokens: int
-    """0: the model's own."""
-
-
-class ProfileView(Reply):
-    """A known model, which job files name in `communication.model`."""
-
-    name: str
-    family: str
-    parameters: int
-    gradient_bytes: int
-    precision: str
-    strategy: str
-    layers: int
-    hidden: int
-    sequence_tokens: int
-    timings: list[TimingView]
-    source: str
-    """Where the numbers come from."""
-    is_built_in: bool
-
-
-class ProfileList(Reply):
-    """All known models, by name."""
-
-    api_version: str = API_VERSION
-    kind: str = "ProfileList"
-    items: list[ProfileView]

@@ -10,7 +10,8 @@ from api.job_files.communication_mapping import to_profile
 from api.job_files.schemas import WORKERS_MAX, JobFile, JobRequest
 from api.job_files.step_patterns import StepPatternError, step_pattern
 from api.job_files.validation import nearest
-from scheduler.domain.communication import Axis, ParallelAxes
+from scheduler.control.profiling import known_models, model_named
+from scheduler.domain.communication import Axis, ModelProfile, ParallelAxes
 from scheduler.domain.errors import SpecProblem
 from scheduler.domain.gang import axis_slices
 from scheduler.domain.ids import LevelName, ProjectName, QueueName
@@ -51,6 +52,8 @@ class Surroundings:
     levels: tuple[str, ...] | None = None
     """Names of the topology's levels; None while no cluster has been observed."""
     pools: tuple[str, ...] | None = None
+    models: Mapping[str, ModelProfile] = field(default_factory=known_models)
+    """Model profiles that the project may name."""
     dropped: frozenset[str] = field(default_factory=frozenset)
     """Pointers of parts that the type check has already refused and taken out."""
 
@@ -66,7 +69,7 @@ def rule_problems(file: JobFile, around: Surroundings) -> Iterator[SpecProblem]:
     yield from _slices(file.spec, around)
     yield from _axes(file.spec, around)
     yield from _times(file.spec)
-    yield from _communication(file.spec)
+    yield from _communication(file.spec, around)
     yield from _policies(file.spec, around)
 
 
@@ -329,7 +332,7 @@ def _times(spec: JobRequest) -> Iterator[SpecProblem]:
             yield SpecProblem(pointer=pointer, reason="OutOfRange", detail="must be at least 1s")
 
 
-def _communication(spec: JobRequest) -> Iterator[SpecProblem]:
+def _communication(spec: JobRequest, around: Surroundings) -> Iterator[SpecProblem]:
     section = spec.communication
     if section is None:
         return
@@ -342,6 +345,10 @@ def _communication(spec: JobRequest) -> Iterator[SpecProblem]:
     if steps != sorted(set(steps)):
         detail = "must be in order of untilStep, each later than the one before"
         yield SpecProblem(pointer=f"{at}/phases", reason="InvalidValue", detail=detail)
+    if section.model and model_named(section.model, around.models) is None:
+        name = section.model[:80]
+        detail = f'there is no profile "{name}"{nearest(name, list(around.models))}'
+        yield SpecProblem(pointer=f"{at}/model", reason="UnknownModel", detail=detail)
     if section.step_pattern:
         yield from _step_pattern(f"{at}/stepPattern", section.step_pattern)
     for i, traffic in enumerate(section.traffic):

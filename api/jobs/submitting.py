@@ -1,6 +1,7 @@
 """Creating jobs: check, dry run, idempotency, and `apply`, which creates or says what differs."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -20,6 +21,8 @@ from api.jobs.mapping import looks_secret, to_object
 from api.replies import audit_row, created_response, job_response, to_json
 from scheduler.control import commands
 from scheduler.control.commands import Requester
+from scheduler.control.profiling import own_model_in, project_models
+from scheduler.domain.communication import ModelProfile
 from scheduler.domain.errors import ConflictError, IdempotencyMismatchError, NotFoundError
 from scheduler.domain.explain import explain
 from scheduler.domain.ids import JobId, JobName, ProjectName
@@ -82,8 +85,10 @@ def checked_job(submission: Submission, document: Document) -> tuple[Job, str]:
     """The job a document asks for, and its file as canonical JSON. Raises InvalidSpecError."""
     services = submission.services
     project = find_project(services, submission.caller, submission.project)
-    file = read_job_file(document, _surroundings(services, project))
+    models = project_models(services.store, project.name)
+    file = read_job_file(document, _surroundings(services, project, models))
     spec = to_spec(file.spec, labels=dict(file.metadata.labels), default_queue=project.queues[0])
+    spec = own_model_in(spec, models)
     refused = services.cluster.refusal(spec)
     if refused is not None:
         raise RequestError("NeverFits", explain(refused))
@@ -102,7 +107,9 @@ def _source(file: JobFile) -> str:
     return file.model_dump_json(by_alias=True, exclude_unset=True, exclude={"status"})
 
 
-def _surroundings(services: Services, project: Project) -> Surroundings:
+def _surroundings(
+    services: Services, project: Project, models: Mapping[str, ModelProfile]
+) -> Surroundings:
     cluster = services.cluster.now()
     return Surroundings(
         project=project.name,
@@ -110,6 +117,7 @@ def _surroundings(services: Services, project: Project) -> Surroundings:
         all_queues=tuple(queue.name for queue in services.store.queues()),
         priorities=services.given.priorities,
         levels=tuple(level.name for level in cluster.levels) if cluster.is_observed else None,
+        models=models,
         pools=tuple(sorted({node.pool for node in cluster.nodes})) or None,
     )
 

@@ -1,7 +1,8 @@
 """`cancel`, `delete`, `hold`, `release`, `wait`: what changes or awaits jobs that exist."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import get_args
 
 import click
@@ -12,7 +13,7 @@ from cli.client import Client, Parameters
 from cli.command import Session, command
 from cli.failures import CommandError, ServerError
 from cli.following import changes, is_ended, own_exit_code
-from cli.kinds import job_name
+from cli.kinds import PROFILE, job_name
 from cli.root import dally
 from cli.times import span_s
 
@@ -80,7 +81,11 @@ def _how_cancelled(job: JobObject) -> str:
 @command(
     dally,
     "delete",
-    examples=("dally delete job resnet50", "dally delete job/resnet50 --ignore-not-found"),
+    examples=(
+        "dally delete job resnet50",
+        "dally delete job/resnet50 --ignore-not-found",
+        "dally delete profile our-net",
+    ),
 )
 @names_argument
 @click.option("--ignore-not-found", is_flag=True, help="A job that is gone is no error.")
@@ -94,26 +99,55 @@ def delete(
     is_cancelling: bool,
     selector: str | None,
 ) -> None:
-    """Remove ended jobs with all that is kept of them, freeing their names."""
+    """Remove ended jobs with all that is kept of them, freeing their names; or own profiles."""
     if len(names) > 1 and names[0] in ("job", "jobs", "jo"):
         names = names[1:]
+    profiles = _profiles_named(names)
+    if profiles:
+        _delete_profiles(session, profiles, ignore_not_found=ignore_not_found)
+        return
     with session.connect() as client:
         chosen = _chosen(client, names, selector=selector, is_all=False, is_sure=True)
 
         def one(name: str) -> None:
-            try:
+            with _gone_is_no_error(ignore_not_found):
                 if is_cancelling:
                     client.send("POST", client.job_path(name, "cancel"), body={})
                     for _ in changes(client, name):
                         pass
                 client.send("DELETE", client.job_path(name))
-            except ServerError as error:
-                if not (ignore_not_found and error.problem.status == NOT_FOUND):
-                    raise
-            else:
                 output.line(f"job/{name} deleted")
 
         _for_each(chosen, one)
+
+
+def _profiles_named(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of profiles, if that is what is named: `profile A B` or `profile/A profile/B`."""
+    kinds = (PROFILE.name, PROFILE.plural, PROFILE.short)
+    if len(names) > 1 and names[0] in kinds:
+        return names[1:]
+    parts = [name.partition("/") for name in names]
+    return tuple(name for kind, slash, name in parts if slash and kind in kinds)
+
+
+def _delete_profiles(session: Session, names: tuple[str, ...], *, ignore_not_found: bool) -> None:
+    with session.connect() as client:
+
+        def one(name: str) -> None:
+            with _gone_is_no_error(ignore_not_found):
+                client.send("DELETE", client.profiles_path(name))
+                output.line(f"profile/{name} deleted")
+
+        _for_each(list(names), one)
+
+
+@contextmanager
+def _gone_is_no_error(is_ignored: bool) -> Iterator[None]:  # noqa: FBT001 - the flag, as given
+    try:
+        yield
+    except ServerError as error:
+        if not (is_ignored and error.problem.status == NOT_FOUND):
+            raise
 
 
 @command(

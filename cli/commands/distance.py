@@ -3,7 +3,8 @@
 import click
 from pydantic import JsonValue
 
-from api.distance.schemas import ProfileView, SensitivityList, SensitivityView
+from api.distance.schemas import SensitivityList, SensitivityView
+from api.profiles.schemas import ProfileView
 from cli import output
 from cli.client import Client, Document
 from cli.command import Session, command
@@ -82,7 +83,7 @@ def _print_one(item: SensitivityView) -> None:
 
 def describe_profile(client: Client, name: str) -> None:
     """All that is known of a model."""
-    model = ProfileView.model_validate(client.get(f"/api/v1/profiles/{name}"))
+    model = ProfileView.model_validate(client.get(client.profiles_path(name)))
     output.fields(
         (
             ("Name", model.name),

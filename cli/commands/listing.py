@@ -15,7 +15,7 @@ from cli import output
 from cli.client import Client, Parameters
 from cli.command import Session, command
 from cli.failures import CommandError
-from cli.kinds import EVENT, JOB, KINDS, Kind, job_name, kind_named
+from cli.kinds import EVENT, JOB, KINDS, PROFILE, Kind, job_name, kind_named
 from cli.root import dally
 from cli.times import now, parse, span_s
 
@@ -110,7 +110,7 @@ def _cut_note(shown: int, remaining: int) -> str:
 def _list_path(client: Client, kind: Kind, *, is_everywhere: bool) -> str:
     if kind is JOB:
         return "/api/v1/jobs" if is_everywhere else client.jobs_path()
-    return kind.path
+    return client.profiles_path() if kind is PROFILE else kind.path
 
 
 def _listed(

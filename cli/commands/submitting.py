@@ -1,4 +1,4 @@
-"""`apply` and `run`: what makes jobs."""
+"""`apply` and `run`: what makes jobs (and, from files, model profiles)."""
 
 import secrets
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from api.nodes.schemas import NodeList
 from cli import output
 from cli.client import Client, Document, JsonObject
 from cli.command import Session, command, program_behind_dashes
+from cli.commands.profiles import FILE_KIND, apply_profile
 from cli.documents import read_documents
 from cli.failures import CommandError, ExitCode, NotPlacedError, ServerError
 from cli.following import (
@@ -78,15 +79,19 @@ def apply(
     wait_placed: str | None,
     error_unchanged: bool,
 ) -> None:
-    """Submit the jobs of files, directories or stdin; an equal job that exists is left alone."""
+    """Submit the jobs of files, directories or stdin; an equal job that exists is left alone.
+
+    Model profiles (kind: Profile) are made, or replaced.
+    """
     after = Aftermath(
         follow=follow, wait=wait, placed_within_s=span_s(wait_placed) if wait_placed else None
     )
     documents = list(read_documents(files))
     if dry_run == "client":
         for document in documents:
+            kind = (document.kind or "Job").lower()
             output.line(
-                f"job/{document.name or '?'} would be sent from {document.source} (dry run)"
+                f"{kind}/{document.name or '?'} would be sent from {document.source} (dry run)"
             )
         return
     with session.connect() as client:
@@ -113,6 +118,9 @@ class _Outcome:
 def _apply_one(client: Client, document: Document, *, form: str | None, is_dry: bool) -> _Outcome:
     """Send a document; that it is refused does not keep the others from being sent."""
     try:
+        if document.kind == FILE_KIND:
+            apply_profile(client, document, form=form, is_dry=is_dry)
+            return _Outcome()
         status, answer = _put(client, document, is_dry=is_dry)
     except ServerError as error:
         output.failure(error, source=document.source)

@@ -1,18 +1,10 @@
 """Step times of jobs per tier, for those who ask: from the store, with what was measured."""
 
-from collections.abc import Mapping
-
-from scheduler.domain.communication import ModelProfile
 from scheduler.domain.job import Job
-from scheduler.engine.distance import MODELS, Distances, Estimate
+from scheduler.engine.distance import Distances, Estimate
 from scheduler.ports.job_store import JobStore
 
-__all__ = ["Distances", "Estimate", "job_estimates", "known_models"]
-
-
-def known_models() -> Mapping[str, ModelProfile]:
-    """The models a job file may name, by name."""
-    return MODELS
+__all__ = ["Distances", "Estimate", "job_estimates"]
 
 
 def job_estimates(store: JobStore, job: Job, distances: Distances) -> tuple[Estimate, ...]:

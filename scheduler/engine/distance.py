@@ -1,11 +1,11 @@
 """What distance costs the jobs of one cluster: step times per tier, predicted and measured."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
 
-from scheduler.domain.communication import ModelProfile
+from scheduler.domain.communication import CommunicationProfile, ModelProfile
 from scheduler.domain.ids import GpuModel, NodeName
 from scheduler.domain.job import Attempt, JobSpec
 from scheduler.domain.links import FabricPlan
@@ -14,12 +14,12 @@ from scheduler.domain.step_times import LearnedStepTimes
 from scheduler.domain.topology import Level, Node
 from scheduler.network.cluster_fabric import USUAL, fabric_of_cluster
 from scheduler.network.corrections import observed
-from scheduler.network.profiles import BUILT_IN
+from scheduler.network.own_profiles import MeasuredRun, profile_of_runs, timing_of
+from scheduler.network.profiles import BUILT_IN, find_model, with_own
 from scheduler.network.sensitivity import GangShape, Sensitivity, SensitivityTable
 from scheduler.network.shape import shape_of_placement
 
-MODELS: Mapping[str, ModelProfile] = BUILT_IN
-"""The models that a job file may name."""
+__all__ = ["Distances", "Estimate", "gang_shape", "known_models", "model_named", "timing_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +80,31 @@ class Distances:
             gpu_model=model,
         )
 
+    def profile(self, name: str, spec: JobSpec, learned: LearnedStepTimes) -> ModelProfile | None:
+        """The profile of a job from its measured steps; None if there are none on this cluster."""
+        declared = spec.communication or CommunicationProfile()
+        ranks = gang_shape(spec).ranks
+        runs = []
+        for estimate in self.estimates(spec, learned):
+            known = [
+                (tier, found)
+                for tier in estimate.sensitivity.tiers
+                if (found := learned.at(tier.level, estimate.gpu_model)) is not None
+            ]
+            for closest, found in known[:1]:
+                run = MeasuredRun(
+                    gpu_model=estimate.gpu_model,
+                    workload=self._table.workload(spec.communication, ranks, estimate.gpu_model),
+                    shape=closest.shape,
+                    # Of this shape; the run itself may have been on another one of the level.
+                    step_s=found.ratio * closest.time.total_s,
+                )
+                runs.append(run)
+        if not runs:
+            return None
+        model = declared.own_model or model_named(declared.model, BUILT_IN)
+        return profile_of_runs(name, declared, model, runs, self._table.fabric)
+
     @cached_property
     def _table(self) -> SensitivityTable:
         return SensitivityTable(fabric_of_cluster(self._levels, self._nodes, self._links))
@@ -91,6 +116,16 @@ class Distances:
     @cached_property
     def _models(self) -> Mapping[NodeName, GpuModel]:
         return {node.name: node.gpu_model for node in self._nodes}
+
+
+def known_models(own: Iterable[ModelProfile] = ()) -> Mapping[str, ModelProfile]:
+    """The models that a job file may name; an own one hides a built-in one of its name."""
+    return with_own(own)
+
+
+def model_named(name: str, models: Mapping[str, ModelProfile]) -> ModelProfile | None:
+    """The model of that name, whatever its case and separators."""
+    return find_model(name, models)
 
 
 def gang_shape(spec: JobSpec) -> GangShape:

@@ -78,7 +78,9 @@ def resolve(
 ) -> Workload:
     """The workload of a job at a step; what the file leaves out comes from model, then prior."""
     declared = profile or CommunicationProfile()
-    model = find_model(declared.model, models) if declared.model else None
+    model = declared.own_model
+    if model is None and declared.model:
+        model = find_model(declared.model, models)
     prior = prior_for(ranks, gpu_model)
     gradient_bytes, compute_s, source = _sizes(declared, model, prior, gpu_model)
     strategy = declared.strategy or (model.strategy if model else Strategy.DDP)

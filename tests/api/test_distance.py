@@ -1,4 +1,4 @@
-"""Step times per level by the front door: sensitivity, estimates, known models."""
+"""Step times per level by the front door: sensitivity and estimates."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from scheduler.domain.instants import SECOND, after
 from scheduler.domain.links import FabricPlan
 from scheduler.domain.topology import Uplink
 from scheduler.ports.unit import SaveNodes, Unit
-from tests.api.front_door import A_MOMENT, FrontDoor, a_file, a_problem
+from tests.api.front_door import A_MOMENT, FrontDoor, a_file
 from tests.api.test_views import observe, run, submitted
 from tests.builders import a_cluster
 
@@ -89,15 +89,3 @@ def test_an_estimate_needs_the_project() -> None:
     with door.client(door.token("eve", projects=["other"])) as client:
         answer = client.post("/api/v1/projects/default/estimate", json=a_file())
     assert answer.status_code in (403, 404)
-
-
-def test_known_models_are_listed_and_shown() -> None:
-    door = FrontDoor()
-    with door.client(door.member_token) as client:
-        names = [item["name"] for item in client.get("/api/v1/profiles").json()["items"]]
-        assert len(names) >= 30
-        assert names == sorted(names)
-        shown = client.get("/api/v1/profiles/bert-large").json()
-        assert shown["parameters"] == 336_226_108
-        assert shown["timings"]
-        a_problem(client.get("/api/v1/profiles/nothing"), 404, "NotFound")

@@ -49,6 +49,46 @@ def test_a_job_without_a_file_is_the_same_object(dally: Dally) -> None:
     assert dally("get", "job", "flags").code == 1
 
 
+PROFILE = """\
+apiVersion: dally/v1
+kind: Profile
+metadata: {name: our-net}
+spec:
+  family: vision
+  parameters: 25000000
+  timings: [{gpuModel: H100, batchPerGpu: 256, stepSeconds: 0.09}]
+"""
+
+
+def test_a_profile_of_ones_own_comes_from_a_file_and_goes(dally: Dally, tmp_path: Path) -> None:
+    job = f"{TWELVE_LINES}  communication: {{model: our-net}}\n".replace("twelve", "knowing")
+    (tmp_path / "both.yaml").write_text(f"{PROFILE}---\n{job}")
+    client = dally("apply", "-f", "both.yaml", "--dry-run=client")
+    assert client.lines == [
+        "profile/our-net would be sent from both.yaml (dry run)",
+        "job/knowing would be sent from both.yaml (dry run)",
+    ]
+    dry = dally("apply", "-f", "-", "--dry-run=server", stdin=PROFILE)
+    assert dry.lines == ["profile/our-net saved (server dry run)"]
+    assert dally("get", "profile", "our-net").code == 1
+    assert dally("estimate", "-f", "-", stdin=job).code == 1
+    answer = dally("apply", "-f", "both.yaml")
+    assert answer.lines == ["profile/our-net created", "job/knowing created"], answer.err
+    assert dally("get", "profile", "our-net").code == 0
+    assert "25,000,000" in dally("describe", "profile", "our-net").out
+    assert dally("apply", "-f", "-", stdin=PROFILE).lines == ["profile/our-net saved"]
+    assert dally("delete", "profile", "our-net").lines == ["profile/our-net deleted"]
+    assert dally("delete", "profile/our-net").code == 1
+    assert dally("delete", "profile/our-net", "--ignore-not-found").code == 0
+
+
+def test_a_profile_from_a_job_needs_one_that_was_measured(dally: Dally) -> None:
+    answer = dally("create", "profile", "theirs", "--from-job", "nobody")
+    assert answer.code == 1
+    assert "there is no job" in answer.err
+    assert "apply -f" in dally("create", "job", "x", "--from-job", "y").err
+
+
 def test_run_streams_the_log_and_ends_as_the_job_did(dally: Dally) -> None:
     good = dally("run", "good", "--gpus-per-worker", "0", "--", "echo", "said")
     assert (good.code, good.lines) == (0, ["job/good created", "said"])

@@ -71,6 +71,15 @@ def test_steps_are_read_off_the_log_of_a_job_that_reports_none(server: Server) -
     server.start()
     assert measured() == [pytest.approx(0.125)]
     server.cancel("train", now=True)
+    server.wait_for("train", "Cancelled")
+    profile = {
+        "apiVersion": "dally/v1",
+        "kind": "Profile",
+        "metadata": {"name": "ours"},
+        "spec": {"fromJob": "train"},
+    }
+    answer = server.request("PUT", "/api/v1/projects/default/profiles/ours", body=profile)
+    assert answer.json()["timings"][0]["stepSeconds"] == pytest.approx(0.125)
 
 
 def test_a_second_server_on_the_same_folder_is_refused(server: Server, tmp_path: Path) -> None:

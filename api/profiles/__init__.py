@@ -1,0 +1,1 @@
+"""Model profiles: those that ship with the service and the projects' own."""
