@@ -11,6 +11,7 @@ from api.documents.document import Document
 from api.job_files.schemas import JobFile
 from api.jobs.schemas import CancelRequest, HoldRequest, ProgressReport
 from api.policy.schemas import PolicyChange
+from api.profiles.files import ProfileFile
 from api.tokens.schemas import TokenRequest
 from api.wire import Wire
 from tests.api.front_door import JOBS, FrontDoor
@@ -19,7 +20,15 @@ from tools.reference.job_file import EXAMPLES
 
 MODELS: dict[str, type[Wire]] = {
     model.__name__: model
-    for model in (JobFile, CancelRequest, HoldRequest, ProgressReport, TokenRequest, PolicyChange)
+    for model in (
+        JobFile,
+        CancelRequest,
+        HoldRequest,
+        PolicyChange,
+        ProfileFile,
+        ProgressReport,
+        TokenRequest,
+    )
 }
 
 
