@@ -22,6 +22,7 @@ MODULES = {
 
 
 @click.group(cls=DallyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="dally", prog_name="dally", message="%(prog)s %(version)s")
 @click.option("--server", metavar="URL", help="Server to talk to [DALLY_SERVER].")
 @click.option("--token", metavar="TOKEN", help="Token to show [DALLY_TOKEN].")
 @click.option("--context", metavar="NAME", help="Context of the config file [DALLY_CONTEXT].")
