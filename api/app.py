@@ -29,6 +29,7 @@ from api.profiles import endpoints as profiles
 from api.projects import endpoints as projects
 from api.queues import endpoints as queues
 from api.reference import endpoints as reference
+from api.timers import endpoints as timers
 from api.tokens import endpoints as tokens
 from scheduler.domain.errors import SchedulerError
 
@@ -50,6 +51,7 @@ _ROUTES = (
     nodes,
     queues,
     policy,
+    timers,
     distance,
     profiles,
     projects,

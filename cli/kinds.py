@@ -13,6 +13,7 @@ from api.policy.schemas import KnobView
 from api.profiles.schemas import ProfileView
 from api.projects.schemas import ProjectView
 from api.queues.schemas import QueueView
+from api.timers.schemas import TimerView
 from api.tokens.schemas import TokenView
 from api.wire import Reply
 from cli.failures import CommandError
@@ -152,6 +153,21 @@ def _knob_row(item: JsonValue) -> tuple[object, ...]:
     )
 
 
+def _timer_row(item: JsonValue) -> tuple[object, ...]:
+    timer = TimerView.model_validate(item)
+    return (
+        timer.name,
+        timer.demand,
+        timer.level,
+        timer.timer or "worth",
+        timer.source,
+        timer.accepted,
+        timer.censored,
+        timer.learned_from or None,
+        age(timer.update_time) if timer.update_time else None,
+    )
+
+
 def _profile_row(item: JsonValue) -> tuple[object, ...]:
     model = ProfileView.model_validate(item)
     return (
@@ -242,7 +258,18 @@ KNOB = Kind(
     filters=("queue",),
 )
 
-KINDS = (JOB, NODE, QUEUE, PROJECT, PROFILE, EVENT, TOKEN, KNOB)
+TIMER = Kind(
+    name="timer",
+    plural="timers",
+    short="ti",
+    path="/api/v1/timers",
+    headers=("NAME", "DEMAND", "LEVEL", "TIMER", "SOURCE", "ACCEPTED", "CENSORED"),
+    headers_wide=("LEARNED-FROM", "UPDATED"),
+    row=_timer_row,
+    filters=("queue",),
+)
+
+KINDS = (JOB, NODE, QUEUE, PROJECT, PROFILE, EVENT, TOKEN, KNOB, TIMER)
 _BY_NAME = {name: kind for kind in KINDS for name in (kind.name, kind.plural, kind.short)}
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from scheduler.control import events
+from scheduler.control.lessons import lessons_of_end
 from scheduler.control.live_jobs import LiveJobs
 from scheduler.control.outside import Outside
 from scheduler.control.writing import revised
@@ -12,6 +13,7 @@ from scheduler.domain.errors import ConflictError
 from scheduler.domain.ids import AttemptNumber, Epoch, JobId, NodeName, Rank
 from scheduler.domain.instants import Instant, elapsed, in_seconds
 from scheduler.domain.job import Attempt, Job, JobPhase, Outcome
+from scheduler.domain.patience import HeldDomain
 from scheduler.domain.plan import Plan, Start
 from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.domain.snapshot import RunningGang
@@ -128,7 +130,7 @@ def claim_stops(plan: Plan, live: LiveJobs, outside: Outside, *, epoch: Epoch) -
 
 
 def claim_waits(plan: Plan, live: LiveJobs, outside: Outside, *, epoch: Epoch) -> bool:
-    """Note the waits of jobs that have declined an offer, in one unit; whether a race was lost."""
+    """Note the waits of jobs that have declined an offer, in one unit; whether to decide again."""
     jobs = [
         replace(live.pending[wait.job_id], revision=wait.revision, waiting=wait.episode)
         for wait in plan.waits
@@ -141,9 +143,19 @@ def claim_waits(plan: Plan, live: LiveJobs, outside: Outside, *, epoch: Epoch) -
     except ConflictError:
         outside.sink.emit("waits_lost", {"jobs": len(jobs)})
         return True
+    must_look_again = False
     for job in jobs:
-        live.changed(revised(job, job))
-    return False
+        if _held_of(live.pending[job.id]) == _held_of(job):
+            live.noted(revised(job, job))
+        else:
+            # Who holds a domain may stand elsewhere in the line.
+            live.changed(revised(job, job))
+            must_look_again = True
+    return must_look_again
+
+
+def _held_of(job: Job) -> HeldDomain | None:
+    return None if job.waiting is None else job.waiting.held
 
 
 def cancel_waiting(live: LiveJobs, outside: Outside, *, epoch: Epoch) -> bool:
@@ -159,7 +171,10 @@ def cancel_waiting(live: LiveJobs, outside: Outside, *, epoch: Epoch) -> bool:
             stop_requested=None,
         )
         unit = Unit(
-            changes=(SaveJob(job=cancelled, expected_revision=job.revision),),
+            changes=(
+                SaveJob(job=cancelled, expected_revision=job.revision),
+                *lessons_of_end(job, cancelled),
+            ),
             events=(events.job_cancelled(cancelled, now),),
             epoch=epoch,
         )

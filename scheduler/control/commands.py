@@ -7,6 +7,7 @@ job that holds nothing is changed at once; one that holds GPUs is only marked, a
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from scheduler.control.lessons import lessons_of_end
 from scheduler.domain.copying import replace
 from scheduler.domain.errors import ConflictError, InvalidTransitionError
 from scheduler.domain.event import Event
@@ -85,7 +86,9 @@ def hold(store: JobStore, job_id: JobId, *, by: Requester) -> Job:
     def change(job: Job) -> tuple[Job, Event] | None:
         if job.phase is JobPhase.HELD:
             return None
-        held = job.moved_to(JobPhase.HELD, at=by.at, message=_by_whom("held", by))
+        waiting = None if job.waiting is None else job.waiting.standing(by.at)
+        moved = job.moved_to(JobPhase.HELD, at=by.at, message=_by_whom("held", by))
+        held = replace(moved, waiting=waiting)
         return held, _event(job, "JobHeld", _by_whom("held", by), by)
 
     return _change(store, job_id, by, change)
@@ -151,8 +154,9 @@ def _change(
             return job
         after, event = changed
         save = SaveJob(job=after, expected_revision=job.revision)
+        lessons = lessons_of_end(job, after) if after.ended_at is not None else ()
         try:
-            store.write(Unit(changes=(*by.records, save), events=(event,)))
+            store.write(Unit(changes=(*by.records, save, *lessons), events=(event,)))
         except ConflictError as error:
             if error.kind != "job" or not tries_left:
                 raise

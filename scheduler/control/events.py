@@ -1,9 +1,10 @@
 """What the loop tells of each move; one event a transition, written with it."""
 
 from scheduler.domain.event import Event, EventKind
-from scheduler.domain.explain import clock_time, explain_placement, explain_stop
+from scheduler.domain.explain import clock_time, explain_placement, explain_retuned, explain_stop
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Attempt, Job, JobPhase, Outcome, StopCause
+from scheduler.domain.timers import TimerRow
 
 WARNING_CAUSES = frozenset(StopCause) - {StopCause.CANCEL, StopCause.UPGRADE}
 
@@ -54,6 +55,12 @@ def attempt_ended(job: Job, attempt: Attempt, at: Instant) -> Event:
 def job_cancelled(job: Job, at: Instant) -> Event:
     """A job that held nothing was cancelled."""
     return _of(job, None, ENDS[JobPhase.CANCELLED], job.message, at)
+
+
+def timer_retuned(before: TimerRow | None, row: TimerRow, at: Instant) -> Event:
+    """The tuner's timer of a demand and level has moved."""
+    message = explain_retuned(row, None if before is None else before.timer)
+    return Event(reason="TimersRetuned", message=message, at=at)
 
 
 def _of(

@@ -1,25 +1,23 @@
-"""What past jobs teach, as the loop knows it: read once in a term, then kept current by its writes.
+"""What past jobs teach, as the loop knows it: read whole in a term, then what is new.
 
 Past waits are passed on as they are. Lengths of ended jobs are passed on in views that are renewed
 when a tenth more has ended: an order learned from them must not change with every end.
 """
 
-from collections import defaultdict, deque
 from collections.abc import Iterable
 
 from scheduler.domain.history import NOTHING_PAST, LiveService, PastJobs
-from scheduler.domain.ids import LevelName, QueueName
-from scheduler.domain.instants import Instant, elapsed
+from scheduler.domain.ids import Sequence
+from scheduler.domain.instants import Instant
 from scheduler.domain.job import Job, JobPhase
+from scheduler.domain.lessons import ended_jobs, keyed_ends, keyed_waits, past_waits
+from scheduler.domain.patience import waits_observed
 from scheduler.domain.snapshot import RunningGang
-from scheduler.domain.waits import (
-    ENDS_KEPT,
-    ENDS_KEPT_FOR,
-    WAITS_KEPT,
-    JobEnd,
-    WaitObservation,
-)
+from scheduler.domain.waits import JobEnd, WaitObservation, demand_bucket
 from scheduler.ports.job_store import JobStore
+from scheduler.ports.unit import Change, RecordEnd, RecordWaits
+
+WAITING = frozenset({JobPhase.PENDING, JobPhase.HELD})
 
 RENEWED_AFTER_MIN = 5
 """Ends that make a new view, while there are few."""
@@ -32,43 +30,36 @@ class PastLessons:
     """Owned by the loop."""
 
     def __init__(self) -> None:
-        self._waits: dict[tuple[int, LevelName], deque[WaitObservation]] = {}
-        self._ends: dict[QueueName, deque[JobEnd]] = {}
-        self._waits_view: tuple[WaitObservation, ...] | None = ()
         self._jobs_view = NOTHING_PAST
+        self.forget()
+
+    def forget(self) -> None:
+        """A term begins or ends: everything is read again."""
+        self._waits = past_waits()
+        self._ends = ended_jobs()
+        self._read_up_to: Sequence | None = None
+        self._waits_view: tuple[WaitObservation, ...] = ()
         self._fresh_ends = 0
         """Since the view was made."""
 
-    def read(self, store: JobStore) -> None:
-        """A term begins."""
-        self._waits = defaultdict(lambda: deque(maxlen=WAITS_KEPT))
-        self._ends = defaultdict(lambda: deque(maxlen=ENDS_KEPT))
-        self.note_waits(store.past_waits())
-        ends = store.ended_jobs()
-        for end in ends:
-            self._ends[end.queue].append(end)
-        self._fresh_ends = len(ends)
+    def refresh(self, store: JobStore, up_to: Sequence) -> None:
+        """Read what was written since the last time, by whomever: users cancel jobs that wait.
 
-    def note_waits(self, waits: Iterable[WaitObservation]) -> None:
-        """These were written."""
-        for wait in waits:
-            self._waits[wait.demand, wait.level].append(wait)
-            self._waits_view = None
-
-    def note_end(self, end: JobEnd) -> None:
-        """This was written."""
-        ends = self._ends[end.queue]
-        ends.append(end)
-        while ends and elapsed(ends[0].at, end.at) > ENDS_KEPT_FOR:
-            ends.popleft()
-        self._fresh_ends += 1
+        `up_to`: the sequence that the rest of the store was read at. What was written after it and
+        is read all the same comes again, and is put in the place of itself.
+        """
+        waits = store.past_waits(self._read_up_to)
+        ends = store.ended_jobs(self._read_up_to)
+        if waits:
+            self._waits.add(keyed_waits(waits), up_to)
+            self._waits_view = self._waits.all()
+        if ends:
+            self._ends.add(keyed_ends(ends), up_to)
+            self._fresh_ends += len(ends)
+        self._read_up_to = up_to
 
     def waits(self) -> tuple[WaitObservation, ...]:
         """The newest of each kind."""
-        if self._waits_view is None:
-            self._waits_view = tuple(
-                wait for kind in sorted(self._waits) for wait in self._waits[kind]
-            )
         return self._waits_view
 
     def jobs(
@@ -81,7 +72,7 @@ class PastLessons:
             self._fresh_ends = 0
             self._jobs_view = PastJobs(
                 version=view.version + 1,
-                ends=tuple(end for queue in sorted(self._ends) for end in self._ends[queue]),
+                ends=self._ends.all(),
                 live=tuple(_live(pending, holding, now)),
             )
         return self._jobs_view
@@ -99,13 +90,23 @@ def _live(
         )
 
 
-def job_end(job: Job, at: Instant) -> JobEnd:
-    """What the end of a job teaches."""
-    return JobEnd(
-        job_id=job.id,
-        queue=job.spec.queue,
-        gpus=job.spec.gpus,
-        ran_for=job.ran_for,
-        is_complete=job.phase is JobPhase.SUCCEEDED,
-        at=at,
-    )
+def lessons_of_end(before: Job, job: Job) -> tuple[Change, ...]:
+    """What the end of a job teaches, to be written with it: a wait in vain, and its service."""
+    at = job.ended_at
+    assert at is not None
+    lessons: list[Change] = []
+    if before.phase in WAITING and before.waiting is not None:
+        demand = demand_bucket(job.spec.gpus)
+        waits = waits_observed(job.id, demand, before.waiting, taken=None, at=at)
+        lessons += [RecordWaits(waits=waits)] if waits else []
+    if job.ran_for:
+        end = JobEnd(
+            job_id=job.id,
+            queue=job.spec.queue,
+            gpus=job.spec.gpus,
+            ran_for=job.ran_for,
+            is_complete=job.phase is JobPhase.SUCCEEDED,
+            at=at,
+        )
+        lessons.append(RecordEnd(end=end))
+    return tuple(lessons)

@@ -88,6 +88,11 @@ class LiveJobs:
         held = self.attempts.get(job.id)
         self.put(job, None if held is None else replace(held, job=job))
 
+    def noted(self, job: Job) -> None:
+        """The wait of a pending job has been noted: the last decision holds as it is."""
+        self.pending[job.id] = job
+        self._standing.notes(job)
+
     def drop(self, job_id: JobId) -> None:
         """Know nothing of one job."""
         held = self.attempts.get(job_id)

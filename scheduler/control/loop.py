@@ -24,6 +24,7 @@ from scheduler.control.observing import Observed, outage_answers, snapshot_of
 from scheduler.control.outside import Outside
 from scheduler.control.settling import Settling
 from scheduler.control.strays import Strays
+from scheduler.control.timers import TimerWatch
 from scheduler.domain.errors import (
     ClusterUnavailableError,
     LeaseLapsedError,
@@ -76,10 +77,9 @@ class ControlLoop:
         self._live = LiveJobs(self._standing)
         self._strays = Strays(outside, self._live, self._watch)
         self._lessons = PastLessons()
-        self._settling = Settling(
-            outside, self._live, self._watch, strays=self._strays, lessons=self._lessons
-        )
+        self._settling = Settling(outside, self._live, self._watch, strays=self._strays)
         self._book = AnswerBook()
+        self._timers = TimerWatch()
         self._census = Census(outside.sink)
         self._epoch: Epoch | None = None
         self._knobs = PolicyKnobs()
@@ -137,6 +137,8 @@ class ControlLoop:
         self._settling.forget()
         self._strays.forget()
         self._book.forget()
+        self._timers.forget()
+        self._lessons.forget()
         self._basis = None
         self._nodes_saved = -1
         self._due = None
@@ -144,7 +146,6 @@ class ControlLoop:
         self._told_at = None
         self._outside.sink.emit("leadership", {"epoch": epoch, "leads": epoch is not None})
         if epoch is not None:
-            self._lessons.read(self._outside.store)
             last = self._outside.store.last_cycle()
             self._cycle = last.cycle if last is not None else 0
             self._cycle_told_at = None
@@ -155,6 +156,7 @@ class ControlLoop:
         is_due = self._has_unfinished or (self._due is not None and now >= self._due)
         if not is_news and not is_due:
             self._tell(epoch, now, is_idle=True)
+            self._tell_timers(epoch, now)
             return self._next_tick(now)
 
         # 2. Settle: every gang moves on as far as it goes.
@@ -168,8 +170,9 @@ class ControlLoop:
         # 3. Decide, check and apply, if anything a decision may look at has changed.
         has_lost_a_race |= self._decide_and_apply(moment, epoch)
 
-        # 4. Tell why the rest waits.
+        # 4. Tell why the rest waits, and what was learned.
         self._tell(epoch, now)
+        self._tell_timers(epoch, now)
         self._due = self._next_due(moment)
         self._has_unfinished = self._settling.must_look_again() or has_lost_a_race
         return now if self._has_unfinished else self._next_tick(now)
@@ -180,13 +183,11 @@ class ControlLoop:
         if self._live.sequence != read_up_to:
             knobs = self._outside.store.knobs()
             queues = {queue.name: queue for queue in self._outside.store.queues()}
-            is_news = is_news or (knobs, queues) != (self._knobs, self._queues)
-            self._knobs, self._queues = knobs, queues
-            self._own_knobs = {
-                name: queue.knobs.over(knobs)
-                for name, queue in queues.items()
-                if queue.knobs != NOTHING_SAID
-            }
+            if (knobs, queues) != (self._knobs, self._queues):
+                is_news = True
+                self._take_knobs(knobs, queues)
+            assert self._live.sequence is not None
+            self._lessons.refresh(self._outside.store, self._live.sequence)
         is_news = self._watch.look(self._outside.cluster, now) or is_news
         if self._nodes_standing is not self._watch.nodes:
             self._nodes_standing = self._watch.nodes
@@ -196,6 +197,14 @@ class ControlLoop:
             self._outside.store.write(Unit(changes=(save,), epoch=epoch))
             self._nodes_saved = self._watch.generation
         return is_news
+
+    def _take_knobs(self, knobs: PolicyKnobs, queues: Mapping[QueueName, Queue]) -> None:
+        self._knobs, self._queues = knobs, queues
+        self._own_knobs = {
+            name: queue.knobs.over(knobs)
+            for name, queue in queues.items()
+            if queue.knobs != NOTHING_SAID
+        }
 
     def _moment(self, now: Instant) -> Moment:
         return Moment(
@@ -227,9 +236,6 @@ class ControlLoop:
             plan, self._live, self._watch.numbered_nodes, self._outside, epoch=epoch
         )
         stopped = claim_stops(plan, self._live, self._outside, epoch=epoch)
-        self._lessons.note_waits(
-            wait for wait in plan.observations if wait.job_id in started.job_ids
-        )
         for job_id in (*started.job_ids, *stopped.job_ids):
             self._settling.advance(job_id, moment, epoch)
         has_lost = has_lost_waits or started.has_lost_a_race or stopped.has_lost_a_race
@@ -300,6 +306,12 @@ class ControlLoop:
         if answers or told_at is None or now >= after(told_at, CYCLE_TOLD_EVERY):
             self._write_answers(answers, epoch, now)
         self._told, self._told_at = self._decision, now
+
+    def _tell_timers(self, epoch: Epoch, now: Instant) -> None:
+        """Events of the tuner's timers that have moved."""
+        moved = self._timers.news(self._lessons.waits(), self._knobs, now)
+        if moved:
+            self._outside.store.write(Unit(changes=(), events=moved, epoch=epoch))
 
     def _write_answers(self, answers: tuple[Answer, ...], epoch: Epoch, now: Instant) -> None:
         changes: list[Change] = [SaveAnswers(answers=answers)] if answers else []

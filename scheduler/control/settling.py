@@ -12,7 +12,6 @@ from typing import assert_never
 
 from scheduler.control.cluster_watch import ClusterWatch
 from scheduler.control.gang import ONCE_MADE, TERMINAL_STATES, Gang
-from scheduler.control.lessons import PastLessons, job_end
 from scheduler.control.live_jobs import LiveJobs
 from scheduler.control.moves import Moment, Move, due_instants, hang_at, next_move
 from scheduler.control.outside import Outside
@@ -60,13 +59,11 @@ class Settling:
         watch: ClusterWatch,
         *,
         strays: Strays,
-        lessons: PastLessons,
     ) -> None:
         self._outside = outside
         self._live = live
         self._watch = watch
         self._strays = strays
-        self._lessons = lessons
         self._asked: dict[AttemptKey, _Asked] = {}
         self._last_steps: dict[AttemptKey, Instant] = {}
         self._must_look_again = False
@@ -246,8 +243,6 @@ class Settling:
         self._tell(before, move)
         if after_move.attempt.phase is AttemptPhase.ENDED:
             self._live.put(after_move.job, None)
-            if after_move.job.ended_at is not None:
-                self._lessons.note_end(job_end(after_move.job, after_move.job.ended_at))
             self._forget_attempt(after_move)
             return False
         self._live.put(

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from enum import Enum
 
 from scheduler.control.gang import Gang
-from scheduler.control.lessons import job_end
+from scheduler.control.lessons import lessons_of_end
 from scheduler.control.moves import Move
 from scheduler.domain.copying import replace
 from scheduler.domain.ids import Epoch
 from scheduler.domain.job import AttemptPhase, Job, JobPhase, StopCause
 from scheduler.ports.kill_points import KillPoint
-from scheduler.ports.unit import Change, FreeReservations, RecordEnd, SaveAttempt, SaveJob, Unit
+from scheduler.ports.unit import Change, FreeReservations, SaveAttempt, SaveJob, Unit
 
 
 class Step(Enum):
@@ -76,7 +76,7 @@ def unit_of(before: Gang, after: Gang, move: Move, epoch: Epoch) -> Unit:
     if move.freed:
         changes.append(FreeReservations(attempt=before.key, ranks=tuple(move.freed)))
     if after.job.ended_at is not None:
-        changes.append(RecordEnd(end=job_end(after.job, after.job.ended_at)))
+        changes += lessons_of_end(before.job, after.job)
     return Unit(changes=tuple(changes), events=move.events, epoch=epoch)
 
 

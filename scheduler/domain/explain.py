@@ -22,6 +22,7 @@ from scheduler.domain.placement import (
     TooFewGpus,
     WaitingForCloserTier,
 )
+from scheduler.domain.timers import TimerRow, TimerSource
 from scheduler.domain.topology import CLUSTER_LEVEL
 
 
@@ -237,6 +238,30 @@ def explain_refused_move(job: str, origin: str, target: str) -> str:
 def counted(number: int, noun: str) -> str:
     """`1 node`, `2 nodes`."""
     return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def explain_retuned(row: TimerRow, before: Duration | None) -> str:
+    """How a timer of the tuner has moved, and what it stands on."""
+    gangs = _gangs_of(row.demand)
+    waits = counted(row.accepted + row.censored, "past wait")
+    if row.timer is None:
+        return (
+            f"{gangs} wait for one {row.level} as long as that is worth to them again: "
+            f"{waits} are too few to learn from"
+        )
+    was = "" if before is None else f" (was {short_duration(before)})"
+    smaller = (
+        f"waits of {_gangs_of(row.learned_from)}"
+        if row.source is TimerSource.SMALLER_DEMAND
+        else f"{waits}, {row.censored} of them in vain"
+    )
+    return (
+        f"{gangs} wait for one {row.level} {short_duration(row.timer)} at most{was}, from {smaller}"
+    )
+
+
+def _gangs_of(demand: int) -> str:
+    return "1-GPU jobs" if demand == 1 else f"gangs of up to {demand} GPUs"
 
 
 def clock_time(instant: Instant) -> str:

@@ -6,8 +6,9 @@ pending ──declined──▶ timers frozen; the clock runs while waiting cost
 
 from dataclasses import dataclass, replace
 
-from scheduler.domain.ids import GpuModel, LevelName
+from scheduler.domain.ids import GpuModel, JobId, LevelName
 from scheduler.domain.instants import Duration, Instant, elapsed
+from scheduler.domain.waits import WaitObservation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,38 @@ def carried_on(episode: WaitEpisode | None, run_time: Duration, now: Instant) ->
     if episode is None or episode.clock <= run_time:
         return None
     return WaitEpisode(began_at=now, clock=episode.clock)
+
+
+def waits_observed(
+    job_id: JobId, demand: int, episode: WaitEpisode, *, taken: int | None, at: Instant
+) -> tuple[WaitObservation, ...]:
+    """What a wait teaches that ends at `at` with an offer of rung `taken`; None: with none.
+
+    Each tier is charged with the clock beyond the timers of the closer ones. Tiers closer than the
+    taken one did not come in time: censored. A tier never waited for teaches nothing.
+    """
+    clock = episode.clock_at(at)
+    found: list[WaitObservation] = []
+    closer = 0
+    for number, each in enumerate(episode.timers):
+        extra = max(0, clock - closer)
+        is_taken = number == taken
+        held_out = extra if is_taken or each.timer is None else min(extra, each.timer)
+        if held_out > 0:
+            found.append(
+                WaitObservation(
+                    job_id=job_id,
+                    demand=demand,
+                    level=each.level,
+                    wait=Duration(held_out),
+                    is_censored=not is_taken,
+                    at=at,
+                )
+            )
+        if is_taken or each.timer is None:
+            break
+        closer += each.timer
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -96,6 +96,15 @@ class Standing:
             self.free.take(job.promised, self.line[job.id].request)
             self._changed()
 
+    def notes(self, job: Job) -> None:
+        """The clock or the timers of a job that waits have changed: its place stays."""
+        assert job.waiting is not None
+        self.line.renew(job)
+        if job.waiting.runs_since is None:
+            self.ticking.discard(job.id)
+        else:
+            self.ticking.add(job.id)
+
     def waits_no_more(self, job_id: JobId) -> None:
         """A job waits no more, if it did: what it was promised is anybody's."""
         promised = self.promises.pop(job_id, None)

@@ -70,6 +70,10 @@ class WaitingLine:
         self._waiting[job.id] = Waiting(job, kind, request.request)
         self._new[job.id] = None
 
+    def renew(self, job: Job) -> None:
+        """A job has changed in nothing that its place depends on."""
+        self._waiting[job.id].job = job
+
     def drop(self, job_id: JobId) -> None:
         """A job waits no more, if it did."""
         waiting = self._waiting.pop(job_id, None)

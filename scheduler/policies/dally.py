@@ -13,7 +13,7 @@ from scheduler.domain.instants import Duration, Instant, after
 from scheduler.domain.job import Job
 from scheduler.domain.knobs import JobOrder, PolicyKnobs, Timers, WaitClock
 from scheduler.domain.ladder import Ladder
-from scheduler.domain.patience import WaitEpisode
+from scheduler.domain.patience import WaitEpisode, waits_observed
 from scheduler.domain.placement import Blocked, Placement, WaitingForCloserTier
 from scheduler.domain.snapshot import Snapshot
 from scheduler.domain.waits import WaitObservation, demand_bucket
@@ -145,7 +145,7 @@ class Dally:
         """See Patience."""
         if job.waiting is None or not job.waiting.timers:
             return ()
-        return holding_out.observations(
+        return waits_observed(
             job.id,
             demand_bucket(job.spec.gpus),
             job.waiting,

@@ -11,12 +11,12 @@ close to tell apart.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from scheduler.domain.ids import GpuModel, JobId
+from scheduler.domain.ids import GpuModel
 from scheduler.domain.instants import Duration, Instant
 from scheduler.domain.job import Job
 from scheduler.domain.knobs import PolicyKnobs, Timers
 from scheduler.domain.ladder import Ladder
-from scheduler.domain.patience import TierTimer, WaitEpisode
+from scheduler.domain.patience import TierTimer
 from scheduler.domain.waits import WaitObservation, demand_bucket
 from scheduler.network.iteration import TIE_GAP
 from scheduler.policies.tuning import TuningRules, tuned_timer
@@ -139,35 +139,3 @@ def rung_of_offer(ladder: Ladder, *, number: int, step_s: float, speed_min: floa
     while number < last and step_s * speed_min > ladder.rungs[number].step_s:
         number += 1
     return number
-
-
-def observations(
-    job_id: JobId, demand: int, episode: WaitEpisode, *, taken: int | None, at: Instant
-) -> tuple[WaitObservation, ...]:
-    """What a wait teaches that ends at `at` with an offer of rung `taken`; None: with none.
-
-    Each tier is charged with the clock beyond the timers of the closer ones. Tiers closer than the
-    taken one did not come in time: censored. A tier never waited for teaches nothing.
-    """
-    clock = episode.clock_at(at)
-    found: list[WaitObservation] = []
-    closer = 0
-    for number, each in enumerate(episode.timers):
-        extra = max(0, clock - closer)
-        is_taken = number == taken
-        held_out = extra if is_taken or each.timer is None else min(extra, each.timer)
-        if held_out > 0:
-            found.append(
-                WaitObservation(
-                    job_id=job_id,
-                    demand=demand,
-                    level=each.level,
-                    wait=Duration(held_out),
-                    is_censored=not is_taken,
-                    at=at,
-                )
-            )
-        if is_taken or each.timer is None:
-            break
-        closer += each.timer
-    return tuple(found)

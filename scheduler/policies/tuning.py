@@ -73,8 +73,7 @@ def tuned_timer(
     """
     buckets = {w.demand for w in waits if w.level == level and w.demand <= demand}
     for bucket in sorted(buckets, reverse=True):
-        of_kind = [w for w in waits if w.level == level and w.demand == bucket]
-        recent = _recent(of_kind, now=now, rules=rules)
+        recent = counted(waits, demand=bucket, level=level, now=now, rules=rules)
         accepted = sum(not wait.is_censored for wait in recent)
         if accepted >= rules.accepted_min:
             timer = _naive(recent) if rules.is_naive else _timer(recent, loss, now, rules)
@@ -85,6 +84,19 @@ def tuned_timer(
                 demand=bucket,
             )
     return None
+
+
+def counted(
+    waits: Iterable[WaitObservation],
+    *,
+    demand: int,
+    level: LevelName,
+    now: Instant,
+    rules: TuningRules,
+) -> Sequence[WaitObservation]:
+    """The waits of one kind that a timer is learned from, newest first."""
+    of_kind = (wait for wait in waits if wait.level == level and wait.demand == demand)
+    return _recent(of_kind, now=now, rules=rules)
 
 
 def _recent(
@@ -101,7 +113,7 @@ def _recent(
 
 
 def _timer(
-    waits: list[WaitObservation], loss: Duration, now: Instant, rules: TuningRules
+    waits: Sequence[WaitObservation], loss: Duration, now: Instant, rules: TuningRules
 ) -> Duration:
     curve = survival(waits, now=now, half_life=rules.half_life)
     for step in curve:
@@ -111,7 +123,7 @@ def _timer(
     return _cheapest(curve, loss=loss, longest=longest)
 
 
-def survival(waits: list[WaitObservation], *, now: Instant, half_life: Duration) -> list[_Step]:
+def survival(waits: Sequence[WaitObservation], *, now: Instant, half_life: Duration) -> list[_Step]:
     """Kaplan-Meier: S(t) = product over accepted waits t_i <= t of (1 - d_i / n_i), by weight.
 
     At equal times accepted waits come before censored ones, as usual.
@@ -150,7 +162,7 @@ def _cheapest(curve: list[_Step], *, loss: Duration, longest: Duration) -> Durat
     return best
 
 
-def _naive(waits: list[WaitObservation]) -> Duration:
+def _naive(waits: Sequence[WaitObservation]) -> Duration:
     taken = [wait.wait for wait in waits if not wait.is_censored]
     mean = sum(taken) / len(taken)
     deviation = (sum((wait - mean) ** 2 for wait in taken) / len(taken)) ** 0.5

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.conftest import Dally
+from tests.cli.conftest import Dally, job_text
 
 
 @pytest.fixture(autouse=True)
@@ -78,3 +78,17 @@ def test_a_dry_run_changes_nothing(dally: Dally) -> None:
     )
     assert dally("get", "policy", "waitMax", "--no-headers").out.split()[1] == "24h"
     assert json.loads(dally("set", "policy", "waitMax=3h", "--dry-run", "-o", "json").out)["items"]
+
+
+def test_timers_are_listed_in_every_form(dally: Dally) -> None:
+    dally("apply", "-f", "-", "--wait", stdin=job_text("timed", workers=2, gpusPerWorker=4))
+    live = job_text("timing", workers=2, gpusPerWorker=4, command=["sleep", "60"])
+    dally("apply", "-f", "-", stdin=live)
+    shown = dally("get", "timers").lines
+    assert shown[0].split() == [
+        *("NAME", "DEMAND", "LEVEL", "TIMER", "SOURCE", "ACCEPTED", "CENSORED"),
+    ]
+    assert shown[1].split() == ["8-rack", "8", "rack", "worth", "value-of-waiting", "0", "0"]
+    assert dally("get", "timers", "-o", "name").lines == ["timer/8-rack"]
+    assert json.loads(dally("get", "timer", "8-rack", "-o", "json").out)["level"] == "rack"
+    assert "LEARNED-FROM" in dally("get", "timers", "-o", "wide", "-q", "default").lines[0]

@@ -1,0 +1,1 @@
+"""What the tuner has learned: how long gangs wait for closer GPUs."""
