@@ -84,6 +84,10 @@ class ProjectSection(Section):
         min_length=1,
         description="Queues its jobs may use; the first is its default.",
     )
+    namespace: Name | None = Field(
+        default=None,
+        description="Namespace of its pods (Kubernetes); default: the setting `jobNamespace`.",
+    )
 
 
 class ConfigFile(Section):
@@ -118,6 +122,8 @@ class Config:
     """Those the file names; one named `default` always exists besides."""
     projects: tuple[Project, ...]
     """Those the file names; one named `default` always exists besides."""
+    namespaces: Mapping[ProjectName, str]
+    """Namespaces of the projects that name one."""
     priorities: Mapping[str, int]
     policy: KnobTexts
     """Knobs the file names."""
@@ -298,6 +304,11 @@ def _config(file: ConfigFile) -> Config:
             )
             for project in file.projects
         ),
+        namespaces={
+            ProjectName(project.name): project.namespace
+            for project in file.projects
+            if project.namespace is not None
+        },
         priorities={
             **DEFAULT_PRIORITIES,
             **{priority.name: priority.value for priority in file.priority_classes},

@@ -74,6 +74,13 @@ Folder = Annotated[Path, AfterValidator(_absolute)]
 DatabaseUrl = Annotated[SecretStr, AfterValidator(_database)]
 
 
+class Executor(StrEnum):
+    """What runs the workers."""
+
+    LOCAL = "local"
+    KUBERNETES = "kubernetes"
+
+
 class Role(StrEnum):
     """What one process of `dallyd serve` does."""
 
@@ -119,6 +126,32 @@ class Settings(BaseModel):
     role: Role = Field(
         default=Role.ALL,
         description="`all`, or `api` and `scheduler` in processes of their own (PostgreSQL only).",
+    )
+    executor: Executor = Field(
+        default=Executor.LOCAL,
+        description="`local`: workers are processes of this machine; `kubernetes`: they are pods.",
+    )
+    kubeconfig: Path | None = Field(
+        default=None,
+        description="Kubeconfig of the cluster; empty: the service account of the pod that dallyd "
+        "runs in.",
+    )
+    kube_context: str = Field(
+        default="", description="Context of the kubeconfig; empty: its current one."
+    )
+    job_namespace: str = Field(
+        default="dally-jobs",
+        pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
+        description="Namespace of the pods of projects that name no namespace of their own.",
+    )
+    kubernetes_requests_per_second: float = Field(
+        default=100.0, gt=0, description="Requests to the Kubernetes API server over time."
+    )
+    worker_api_url: str = Field(
+        default="",
+        pattern=r"^(https?://[^\s]+)?$",
+        description="Where pods reach this API to report steps; empty: they do not. Workers of the "
+        "local executor use the address that the server listens on.",
     )
     log_level: LogLevel = Field(
         default=LogLevel.WARNING, description="The least that is logged, as JSON lines on stderr."

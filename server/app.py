@@ -31,6 +31,8 @@ SERVE_FLAGS = (
     "allow_plain_http",
     "role",
     "slots",
+    "executor",
+    "kubeconfig",
     "log_level",
 )
 """Settings that `dallyd serve` has a flag for."""
@@ -100,6 +102,12 @@ def serve(
     slots: Annotated[
         int | None, typer.Option(help="Slots of a machine without GPUs and without a topology [8].")
     ] = None,
+    executor: Annotated[
+        str | None, typer.Option(help="What runs the workers: local or kubernetes [local].")
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="Kubeconfig of the cluster; without it the pod's account.")
+    ] = None,
     log_level: Annotated[
         str | None, typer.Option(help="debug, info, warning or error [warning].")
     ] = None,
@@ -121,6 +129,8 @@ def serve(
         "allow_plain_http": allow_plain_http,
         "role": role,
         "slots": slots,
+        "executor": executor,
+        "kubeconfig": kubeconfig,
         "log_level": log_level,
     }
     with errors_as_exit_codes():

@@ -1,7 +1,7 @@
 """What `dallyd serve` says on stdout when it is up: where it is, and the first token."""
 
 from scheduler.domain.explain import counted
-from scheduler.settings import Settings
+from scheduler.settings import Executor, Settings
 from server.data_folder import is_sqlite
 from server.machine import Machine
 
@@ -9,7 +9,8 @@ from server.machine import Machine
 def banner(settings: Settings, machine: Machine | None, address: str, token: str | None) -> str:
     """A few lines; the token and a command to use it only when one was made."""
     store = str(settings.data_dir) if is_sqlite(settings) else "PostgreSQL"
-    lines = [f"Dally serves on {address} (data in {store}{_of(machine)})"]
+    where = _of(machine) or _on_kubernetes(settings)
+    lines = [f"Dally serves on {address} (data in {store}{where})"]
     if token is not None:
         lines += [
             "",
@@ -29,3 +30,7 @@ def _of(machine: Machine | None) -> str:
     what = "GPU" if machine.has_gpus else "slot"
     nodes = len(machine.nodes)
     return f"; {counted(machine.gpus, what)} on {counted(nodes, 'node')}"
+
+
+def _on_kubernetes(settings: Settings) -> str:
+    return "; workers are pods" if settings.executor is Executor.KUBERNETES else ""

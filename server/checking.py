@@ -7,8 +7,8 @@ from scheduler.adapters.sql.migrating import current, head
 from scheduler.config_file import Config, ConfigError
 from scheduler.domain.errors import SchedulerError, WrongSchemaError
 from scheduler.domain.explain import counted
-from scheduler.settings import Role, Settings
-from server import data_folder
+from scheduler.settings import Executor, Role, Settings
+from server import data_folder, kubernetes_home
 from server.machine import offered
 from server.refusals import refuse_what_can_not_be
 
@@ -32,7 +32,9 @@ def _looks(settings: Settings, config: Config) -> Iterator[tuple[str, Callable[[
     yield "configuration", lambda: _configuration(config)
     yield "data folder", lambda: data_folder.look_at_data_dir(settings)
     yield "database", lambda: _database(settings)
-    if settings.role is Role.ALL:
+    if settings.executor is Executor.KUBERNETES:
+        yield "cluster", lambda: kubernetes_home.look_at_cluster(settings, config)
+    elif settings.role is Role.ALL:
         yield "machine", lambda: _machine(settings, config)
 
 

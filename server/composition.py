@@ -5,9 +5,10 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import uuid_utils
 
@@ -19,52 +20,33 @@ from scheduler.adapters.local.cluster import LocalCluster
 from scheduler.adapters.local.gang_making import GangSettings, inherited
 from scheduler.adapters.local.retention import RetentionLimits
 from scheduler.adapters.log_sink import LogSink
-from scheduler.adapters.prometheus import Metrics
-from scheduler.adapters.sql.job_store import SqlStore
 from scheduler.adapters.sql.leader import SqlLeadership
-from scheduler.adapters.system_clock import SystemClock
-from scheduler.config_file import Config
 from scheduler.control.loop import ControlLoop
 from scheduler.control.outside import Outside
-from scheduler.domain.instants import Instant, in_seconds
+from scheduler.domain.instants import in_seconds
 from scheduler.domain.lease import LeaseTimes
 from scheduler.engine.ladders import Ladders
 from scheduler.network.cluster_fabric import fabric_of_cluster
 from scheduler.policies.registry import POLICIES
-from scheduler.settings import Settings
+from scheduler.ports.cluster import Cluster
+from scheduler.ports.leadership import Leadership
+from scheduler.ports.log_source import LogSource
+from scheduler.settings import Executor
+from server import kubernetes_home
 from server.driver import LoopDriver
 from server.executor_home import executor_id, labelled, refuse_workers_of_others
 from server.fan_out import FanOut
+from server.foundation import Foundation
 from server.housekeeping import Housekeeping, KeepTimes
+from server.known_term import KnownTerm
 from server.log_steps import LogSteps, LogStepsThread
 from server.machine import Machine
 from server.release import VERSION
 from server.sole_scheduler import SoleLeadership
 
-API_SECRET = "api"  # noqa: S105 - the name under which the secret is kept
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Foundation:
-    """What everything stands on."""
-
-    settings: Settings
-    config: Config
-    store: SqlStore
-    metrics: Metrics
-    address: str
-    """URL of the API."""
-    clock: SystemClock = field(init=False)
-
-    def __post_init__(self) -> None:
-        last = self.store.last_cycle()
-        clock = SystemClock(not_before=Instant(0) if last is None else last.at)
-        object.__setattr__(self, "clock", clock)
-
-    @property
-    def secret(self) -> bytes:
-        """Signs the tokens of attempts and of pages."""
-        return self.store.server_secret(API_SECRET)
+class ClusterAndLogs(Cluster, LogSource, Protocol):
+    """An executor: it runs gangs and shows their output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,21 +54,34 @@ class Scheduler:
     """The running scheduler and the executor under it."""
 
     driver: LoopDriver
-    cluster: LocalCluster
+    cluster: ClusterAndLogs
 
 
 def start_scheduler(
-    foundation: Foundation, machine: Machine, stack: ExitStack, *, on_death: Callable[[], None]
+    foundation: Foundation,
+    machine: Machine | None,
+    stack: ExitStack,
+    *,
+    on_death: Callable[[], None],
 ) -> Scheduler:
-    """The local executor and the loop over it; `stack` takes them down in the right order."""
+    """The executor and the loop over it; `stack` takes them down in the right order.
+
+    The executor is this machine, or where there is none, the Kubernetes cluster.
+    """
     settings, store, clock = foundation.settings, foundation.store, foundation.clock
     links = foundation.config.topology.links
-    refuse_workers_of_others(store, settings.data_dir)
     wake = threading.Event()
-    cluster = stack.enter_context(local_cluster(foundation, machine, on_change=wake.set))
     lease_s = in_seconds(settings.lease)
     times = LeaseTimes(ttl_s=lease_s, act_s=lease_s * 2 / 3, renew_s=lease_s / 8)
-    leadership = SoleLeadership(SqlLeadership(store, times=times), store)
+    leadership: Leadership = SqlLeadership(store, times=times)
+    cluster: ClusterAndLogs
+    if machine is not None:
+        refuse_workers_of_others(store, settings.data_dir)
+        leadership = SoleLeadership(leadership, store)
+        cluster = stack.enter_context(local_cluster(foundation, machine, on_change=wake.set))
+    else:
+        leadership = term = KnownTerm(leadership)
+        cluster = kubernetes_home.open_cluster(foundation, stack, term=term, on_change=wake.set)
     outside = Outside(
         store=store,
         cluster=cluster,
@@ -98,7 +93,9 @@ def start_scheduler(
             fabric_maker=partial(fabric_of_cluster, plan=foundation.config.topology.links),
         ),
     )
-    kept = KeepTimes(events=settings.events_kept, audit=settings.audit_kept)
+    kept = KeepTimes(
+        events=settings.events_kept, audit=settings.audit_kept, logs=settings.logs_kept
+    )
     housekeeping = Housekeeping(store, clock, kept)
 
     def between_ticks() -> None:
@@ -151,9 +148,14 @@ def local_cluster(
     )
 
 
-def api_dependencies(foundation: Foundation, scheduler: Scheduler | None) -> ApiDependencies:
+def api_dependencies(
+    foundation: Foundation, scheduler: Scheduler | None, stack: ExitStack
+) -> ApiDependencies:
     """What the API is given."""
     settings, store = foundation.settings, foundation.store
+    logs: LogSource | None = None if scheduler is None else scheduler.cluster
+    if logs is None and settings.executor is Executor.KUBERNETES:
+        logs = kubernetes_home.open_logs(foundation, stack)
     readiness = [ReadinessCheck(name="store", check=store.check)]
     if scheduler is not None:
         readiness.append(ReadinessCheck(name="scheduler", check=scheduler.driver.check))
@@ -164,7 +166,7 @@ def api_dependencies(foundation: Foundation, scheduler: Scheduler | None) -> Api
         new_id=lambda: str(uuid_utils.uuid7()),
         secret=foundation.secret,
         version=VERSION,
-        logs=None if scheduler is None else scheduler.cluster,
+        logs=logs,
         on_write=(lambda: None) if scheduler is None else scheduler.driver.wake,
         readiness=tuple(readiness),
         limits=ApiLimits(

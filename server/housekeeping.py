@@ -17,6 +17,7 @@ class KeepTimes:
 
     events: Duration
     audit: Duration
+    logs: Duration
     replies: Duration = Duration(DAY)
 
 
@@ -39,6 +40,7 @@ class Housekeeping:
             events_before=Instant(now - self._times.events),
             replies_before=Instant(now - self._times.replies),
             audit_before=Instant(now - self._times.audit),
+            logs_before=Instant(now - self._times.logs),
         )
         try:
             self._store.write(Unit(changes=(expire,)))

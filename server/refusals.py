@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from scheduler.config_file import ConfigError
-from scheduler.settings import Role, Settings, flag_of, variable_of
+from scheduler.settings import Executor, Role, Settings, flag_of, variable_of
 from scheduler.topology_file import FileProblem
 from server.data_folder import is_sqlite
 from server.killing import trap_of
@@ -31,11 +31,11 @@ def _problems(settings: Settings) -> Iterator[FileProblem]:
             detail="roles share a PostgreSQL database (--database-url); on SQLite one process "
             "does everything: --role all",
         )
-    if settings.role is Role.SCHEDULER:
+    if settings.role is Role.SCHEDULER and settings.executor is Executor.LOCAL:
         yield FileProblem(
             place=flag_of("role"),
             detail="the local executor runs workers beside the API that shows their logs: it needs "
-            "--role all; a scheduler of its own comes with the Kubernetes adapter in version 0.3",
+            "--role all; pods need no such thing: --executor kubernetes",
         )
     if settings.kill_point and trap_of(settings.kill_point) is None:
         yield FileProblem(

@@ -18,11 +18,12 @@ from api.app import close_streams, create_app
 from scheduler.adapters.prometheus import CONTENT_TYPE, Metrics
 from scheduler.config_file import Config
 from scheduler.domain.instants import in_seconds
-from scheduler.settings import Role, Settings
+from scheduler.settings import Executor, Role, Settings
 from server import database
 from server.banner import banner
-from server.composition import Foundation, api_dependencies, start_scheduler
+from server.composition import api_dependencies, start_scheduler
 from server.first_start import apply_config, first_token, keep_given_token
+from server.foundation import Foundation
 from server.killing import arm_kill_point
 from server.listening import BACKLOG
 from server.machine import offered
@@ -46,16 +47,17 @@ def serve(settings: Settings, config: Config, listening: socket.socket) -> int:
             metrics=Metrics(version=VERSION),
             address=_address(settings, listening),
         )
+        is_local = settings.executor is Executor.LOCAL and settings.role is Role.ALL
         if given := settings.admin_token.get_secret_value():
             keep_given_token(store, given)
         token = first_token(store, days=settings.token_days)
-        machine = offered(settings, config) if settings.role is Role.ALL else None
+        machine = offered(settings, config) if is_local else None
         scheduler = (
-            start_scheduler(foundation, machine, stack, on_death=die)
-            if machine is not None
-            else None
+            None
+            if settings.role is Role.API
+            else start_scheduler(foundation, machine, stack, on_death=die)
         )
-        app = create_app(api_dependencies(foundation, scheduler))
+        app = create_app(api_dependencies(foundation, scheduler, stack))
         _serve_metrics(app, foundation, stack)
         server = _http_server(app, settings)
         # What was loaded stays; each full collection would walk it, for a tenth of a second.

@@ -39,6 +39,7 @@ _TABLES = (
     "replies",
     "profiles",
     "tokens",
+    "worker_logs",
     "audit",
     "events",
     "ends",
@@ -366,6 +367,18 @@ def _create_history() -> None:
         sa.PrimaryKeyConstraint("sequence", name="pk_audit"),
     )
     op.create_index("ix_audit_at", "audit", ["at"])
+    op.create_table(
+        "worker_logs",
+        sa.Column("job_id", _text(), nullable=False),
+        sa.Column("attempt", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("rank", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("offset", sa.BigInteger(), nullable=False),
+        sa.Column("data", sa.LargeBinary(), nullable=False),
+        sa.Column("times", sa.Text(), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("job_id", "attempt", "rank", name="pk_worker_logs"),
+    )
+    op.create_index("ix_worker_logs_at", "worker_logs", ["at"])
 
 
 def _create_accounts() -> None:

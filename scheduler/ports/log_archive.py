@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from scheduler.domain.ids import Rank
+from scheduler.domain.instants import Instant
 from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.log_source import LogTime
 
@@ -20,9 +21,9 @@ class KeptLog:
 
 
 class LogArchive(Protocol):
-    """Keeps logs by worker, and which attempts are over for good."""
+    """Keeps logs by worker, and which attempts are over for good. Both are forgotten in time."""
 
-    def keep_log(self, attempt: AttemptKey, rank: Rank, log: KeptLog) -> None:
+    def keep_log(self, attempt: AttemptKey, rank: Rank, log: KeptLog, *, at: Instant) -> None:
         """Keep a worker's log; a later one replaces it. Raises StoreUnavailableError."""
         ...
 
@@ -30,7 +31,7 @@ class LogArchive(Protocol):
         """What is kept of a worker's log; None if nothing is."""
         ...
 
-    def close_attempt(self, attempt: AttemptKey) -> None:
+    def close_attempt(self, attempt: AttemptKey, *, at: Instant) -> None:
         """The attempt is over and its workers are removed: it is never made again."""
         ...
 

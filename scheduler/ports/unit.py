@@ -302,6 +302,8 @@ class Expire:
     """Events last seen before it, and what readers of changes are told of deleted jobs."""
     replies_before: Instant
     audit_before: Instant
+    logs_before: Instant = Instant(0)
+    """Logs of workers that the cluster has no more."""
     rows_max: int = 1_000
     """Oldest first; repeat until nothing is left, each time in a unit of its own."""
 

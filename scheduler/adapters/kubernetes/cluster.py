@@ -38,7 +38,7 @@ from scheduler.adapters.kubernetes.watch import (
 )
 from scheduler.adapters.views import Views
 from scheduler.domain.errors import ClusterUnavailableError
-from scheduler.domain.ids import NodeName, Rank
+from scheduler.domain.ids import Epoch, NodeName, Rank
 from scheduler.domain.instants import Instant
 from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.clock import Clock
@@ -74,10 +74,12 @@ class KubernetesCluster:
         clock: Clock,
         archive: LogArchive,
         *,
+        term: Callable[[], Epoch | None] = lambda: Epoch(0),
         may_write: Callable[[], bool] = lambda: True,
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
-        """`may_write` is asked before each write; `on_change` is called when there are news."""
+        """`term` is the leadership term as last told: what was asked for in another one is void.
+        `may_write` is asked before each write; `on_change` is called when there are news."""
         self._settings = settings
         self._archive = archive
         self._on_change = on_change
@@ -86,7 +88,7 @@ class KubernetesCluster:
         self._views = Views((), ())
         self._nodes = NodeBook(settings.rules, has_older_pods=self._has_older_pods)
         self._tails = LogTails(self._server, self._pod_of)
-        self._ended = EndedLogs(self._server, archive, self._tails)
+        self._ended = EndedLogs(self._server, archive, self._tails, clock)
         self._logs = KubernetesLogs(self._pod_of, self._tails, archive, self._ended)
         self._keeper = Keeper(
             GangCalls(self._server, settings.render),
@@ -96,6 +98,7 @@ class KubernetesCluster:
             logs=self._ended,
             clock=clock,
             times=settings.keeper_times,
+            term=term,
             on_change=on_change,
         )
         self._caches: Mapping[str, ObjectCache] = {
@@ -237,7 +240,9 @@ class KubernetesCluster:
             ),
             Reflector(
                 self._server,
-                Resource(path="/api/v1/pods", selectors=foreign, is_confirmed=False),
+                Resource(
+                    path="/api/v1/pods", selectors=foreign, is_confirmed=False, is_optional=True
+                ),
                 ObjectCache(self._nodes.on_foreign_pods),
                 times=times,
                 on_health=self._on_change,
@@ -251,7 +256,7 @@ class KubernetesCluster:
     def _take_over(self) -> None:
         """Once everything has been listed: adopt the gangs there are."""
         while not self._closing.wait(START_LOOK_S):
-            if not all(reflector.lists for reflector in self._reflectors):
+            if not all(each.lists or each.is_forbidden for each in self._reflectors):
                 continue
             try:
                 anchors = self._anchors()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from scheduler.adapters.kubernetes.objects import Uid
 from scheduler.adapters.kubernetes.pods import PodFacts, Problem, never_ran, report_of_gone
-from scheduler.domain.ids import NodeName, Rank
+from scheduler.domain.ids import Epoch, NodeName, Rank
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Outcome
 from scheduler.domain.reservation import AttemptKey
@@ -69,6 +69,8 @@ class KubernetesGang:
     anchor: Uid | None = None
     is_new: bool = True
     """Whether it was looked up that the attempt is not one that was forgotten."""
+    term: Epoch | None = None
+    """Leadership term of the last request."""
     is_make_wanted: bool = False
     is_release_wanted: bool = False
     is_forget_wanted: bool = False

@@ -32,7 +32,7 @@ from scheduler.adapters.kubernetes.objects import Uid
 from scheduler.adapters.kubernetes.pods import PodFacts, Problem, facts_of
 from scheduler.adapters.kubernetes.work_queue import WorkQueue
 from scheduler.adapters.views import Views
-from scheduler.domain.ids import Rank
+from scheduler.domain.ids import Epoch, Rank
 from scheduler.domain.instants import Duration, Instant
 from scheduler.domain.job import Outcome
 from scheduler.domain.reservation import AttemptKey
@@ -84,6 +84,7 @@ class Keeper:
         logs: EndedLogs,
         clock: Clock,
         times: KeeperTimes = KeeperTimes(),
+        term: Callable[[], Epoch | None] = lambda: Epoch(0),
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
         self._calls = calls
@@ -93,6 +94,7 @@ class Keeper:
         self._logs = logs
         self._clock = clock
         self._times = times
+        self._term = term
         self._on_change = on_change
         self._rng = random.Random()  # noqa: S311 - jitter
         self._gangs: dict[AttemptKey, KubernetesGang] = {}
@@ -197,6 +199,8 @@ class Keeper:
             return gang
 
     def _ask(self, gang: KubernetesGang) -> None:
+        with gang.lock:
+            gang.term = self._term()
         with self._lock:
             self._asked[gang.attempt] += 1
         self._views.ask(gang.attempt)
@@ -319,6 +323,10 @@ class Keeper:
 
     def _step(self, gang: KubernetesGang) -> bool:
         """Do the next step; False when there is none. Raises ApiFailure."""
+        if (term := self._term()) != gang.term and term is not None:
+            # Somebody else may have led meanwhile: what this term wants, it asks for again.
+            with gang.lock:
+                gang.is_make_wanted = gang.is_release_wanted = False
         if gang.is_new and gang.is_make_wanted:
             if self._logs.is_forgotten(gang.attempt):
                 self._drop(gang)

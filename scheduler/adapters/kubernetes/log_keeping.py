@@ -14,6 +14,7 @@ from scheduler.adapters.kubernetes.pods import PodFacts
 from scheduler.adapters.kubernetes.watch import collection
 from scheduler.domain.ids import Rank
 from scheduler.domain.reservation import AttemptKey
+from scheduler.ports.clock import Clock
 from scheduler.ports.cluster import WorkerState
 from scheduler.ports.log_archive import KeptLog, LogArchive
 
@@ -30,10 +31,13 @@ _log = logging.getLogger(__name__)
 class EndedLogs:
     """Logs of workers that have ended; the archive has them for good."""
 
-    def __init__(self, server: ApiServer, archive: LogArchive, tails: LogTails) -> None:
+    def __init__(
+        self, server: ApiServer, archive: LogArchive, tails: LogTails, clock: Clock
+    ) -> None:
         self._server = server
         self._archive = archive
         self._tails = tails
+        self._clock = clock
         self._pool = ThreadPoolExecutor(COPY_THREADS, thread_name_prefix="kubernetes-logs")
         self._lock = threading.Lock()
         self._pending: dict[AttemptKey, dict[Rank, Future[None]]] = {}
@@ -71,7 +75,7 @@ class EndedLogs:
         with self._lock:
             copies = list(self._pending.get(attempt, {}).values())
         wait(copies, WAIT_S_MAX)
-        self._archive.close_attempt(attempt)
+        self._archive.close_attempt(attempt, at=self._clock.now())
         with self._lock:
             self._pending.pop(attempt, None)
 
@@ -82,7 +86,7 @@ class EndedLogs:
     def _copy(self, facts: PodFacts) -> None:
         log = self._log_of(facts)
         if log is not None:
-            self._archive.keep_log(facts.attempt, facts.rank, _shortened(log))
+            self._archive.keep_log(facts.attempt, facts.rank, _shortened(log), at=self._clock.now())
 
     def _log_of(self, facts: PodFacts) -> KeptLog | None:
         for _ in range(COPY_TRIES_MAX):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from scheduler.adapters.kubernetes.cache import ObjectCache
 from scheduler.adapters.kubernetes.client import ApiServer, Stream
-from scheduler.adapters.kubernetes.errors import ApiFailure, Expired, Missing, Unavailable
+from scheduler.adapters.kubernetes.errors import ApiFailure, Expired, Missing, Refused, Unavailable
 from scheduler.adapters.kubernetes.objects import (
     JsonObject,
     at,
@@ -69,6 +69,9 @@ class Resource:
     """Whether an object missing in a list is looked for by name before it counts as gone. Where
     objects leave the selection as they change, that would find them alive and well."""
 
+    is_optional: bool = False
+    """Whether we can do without it where it may not be read."""
+
     def query(self, **more: str) -> dict[str, str]:
         """The parameters of a request."""
         return {**dict(self.selectors), **more}
@@ -99,6 +102,8 @@ class Reflector:
         self._trouble_since: float | None = None
         self.lists = 0
         """Complete lists so far."""
+        self.is_forbidden = False
+        """We may not read it, and can do without it."""
         self.trouble = ""
         """What went wrong last; empty while nothing does."""
         self._thread = threading.Thread(
@@ -108,6 +113,8 @@ class Reflector:
     @property
     def is_well(self) -> bool:
         """Whether the cache is in line, as far as anybody can know."""
+        if self.is_forbidden:
+            return True
         since = self._trouble_since
         is_long = since is not None and time.monotonic() - since > self._times.settle_s
         return self._is_listed and not is_long
@@ -264,6 +271,7 @@ class Reflector:
     def _note_well(self) -> None:
         was_in_trouble = self._trouble_since is not None
         self._trouble_since = None
+        self.is_forbidden = False
         self.trouble = ""
         if was_in_trouble or self.lists == 1:
             self._on_health()
@@ -272,6 +280,7 @@ class Reflector:
         if self._closing.is_set():
             return
         self._failures += 1
+        self.is_forbidden = self._resource.is_optional and isinstance(failure, Refused)
         if self._trouble_since is None and not isinstance(failure, Expired):
             self._trouble_since = time.monotonic()
         self.trouble = failure.message

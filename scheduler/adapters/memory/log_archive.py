@@ -1,6 +1,7 @@
 """Logs kept in memory."""
 
 from scheduler.domain.ids import Rank
+from scheduler.domain.instants import Instant
 from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.log_archive import KeptLog
 
@@ -12,7 +13,7 @@ class MemoryLogArchive:
         self._logs: dict[tuple[AttemptKey, Rank], KeptLog] = {}
         self._closed: set[AttemptKey] = set()
 
-    def keep_log(self, attempt: AttemptKey, rank: Rank, log: KeptLog) -> None:
+    def keep_log(self, attempt: AttemptKey, rank: Rank, log: KeptLog, *, at: Instant) -> None:
         """Keep a worker's log."""
         self._logs[attempt, rank] = log
 
@@ -20,7 +21,7 @@ class MemoryLogArchive:
         """What is kept of a worker's log."""
         return self._logs.get((attempt, rank))
 
-    def close_attempt(self, attempt: AttemptKey) -> None:
+    def close_attempt(self, attempt: AttemptKey, *, at: Instant) -> None:
         """The attempt is over."""
         self._closed.add(attempt)
 

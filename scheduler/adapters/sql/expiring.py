@@ -9,6 +9,7 @@ from scheduler.adapters.sql.tables import (
     events,
     instance,
     replies,
+    worker_logs,
 )
 from scheduler.domain.instants import Instant
 from scheduler.ports.unit import Expire
@@ -23,6 +24,7 @@ def expire(change: Expire, connection: Connection) -> None:
     ]
     _forget_oldest(connection, replies, change.replies_before, rows_max=rows_max)
     _forget_oldest(connection, audit, change.audit_before, rows_max=rows_max)
+    _forget_oldest(connection, worker_logs, change.logs_before, rows_max=rows_max)
     if forgotten:
         connection.execute(_RAISE_HORIZON, {"reached": max(forgotten)})
 

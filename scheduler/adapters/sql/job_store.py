@@ -11,7 +11,14 @@ from typing import Self, TypeVar
 
 from sqlalchemy import Connection, exc
 
-from scheduler.adapters.sql import knowledge, lessons, list_queries, server_rows, single_queries
+from scheduler.adapters.sql import (
+    knowledge,
+    lessons,
+    list_queries,
+    server_rows,
+    single_queries,
+    worker_logs,
+)
 from scheduler.adapters.sql.changes import carry_out
 from scheduler.adapters.sql.connecting import (
     Engines,
@@ -31,6 +38,7 @@ from scheduler.domain.communication import ModelProfile
 from scheduler.domain.errors import NotFoundError, StoreUnavailableError, UnreadableRowError
 from scheduler.domain.event import Event
 from scheduler.domain.ids import Epoch, JobId, JobName, ProjectName
+from scheduler.domain.instants import Instant
 from scheduler.domain.job import Attempt, Job
 from scheduler.domain.knob_sheet import KnobSheet
 from scheduler.domain.knobs import PolicyKnobs
@@ -50,6 +58,7 @@ from scheduler.ports.job_store import (
     StoredStepTimes,
     StuckRow,
 )
+from scheduler.ports.log_archive import KeptLog
 from scheduler.ports.unit import Answer, AuditRow, RecordCycle, RememberReply, Token, Unit
 
 T = TypeVar("T")
@@ -82,7 +91,7 @@ def open_store(database_url: str, *, is_server: bool = True) -> "SqlStore":
 
 
 class SqlStore:
-    """A JobStore, an AccountStore and a LeaseStore; made by `open_store`."""
+    """A JobStore, an AccountStore, a LeaseStore and a LogArchive; made by `open_store`."""
 
     def __init__(self, engines: Engines, *, lock: FileLock | None, conninfo: str | None) -> None:
         self._engines = engines
@@ -324,6 +333,25 @@ class SqlStore:
                 found = self._change(partial(server_rows.make_secret, name=name))
             self._secrets[name] = found
         return self._secrets[name]
+
+    # Logs of workers, for clusters that do not keep them.
+
+    def keep_log(self, attempt: AttemptKey, rank: ids.Rank, log: KeptLog, *, at: Instant) -> None:
+        """Keep a worker's log."""
+        keeping = partial(worker_logs.keep, attempt=attempt, rank=rank, log=log, at=at)
+        self._change(keeping)
+
+    def kept_log(self, attempt: AttemptKey, rank: ids.Rank) -> KeptLog | None:
+        """What is kept of a worker's log."""
+        return self._read(lambda c: worker_logs.kept(c, attempt, rank))
+
+    def close_attempt(self, attempt: AttemptKey, *, at: Instant) -> None:
+        """The attempt is over for good."""
+        self._change(partial(worker_logs.close, attempt=attempt, at=at))
+
+    def is_attempt_closed(self, attempt: AttemptKey) -> bool:
+        """Whether that was said of it."""
+        return self._read(lambda c: worker_logs.is_closed(c, attempt))
 
     # The lease, for SqlLeadership.
 

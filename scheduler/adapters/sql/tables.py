@@ -2,7 +2,8 @@
 
 projects ◁─ jobs ─▷ queues        jobs ◁─ attempts ◁─ placements | reservations | progress
 projects ◁─ profiles              jobs ◁─ job_labels | answers | step_times
-Without foreign keys, for they outlive what they tell of: events, audit, deleted_jobs, waits, ends.
+Without foreign keys, for they outlive what they tell of: events, audit, deleted_jobs, waits, ends,
+worker_logs.
 """
 
 from sqlalchemy import (
@@ -14,6 +15,7 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     Table,
     Text,
@@ -382,6 +384,20 @@ audit = Table(
     _text("source"),
 )
 Index("ix_audit_at", audit.c.at)
+
+worker_logs = Table(
+    "worker_logs",
+    metadata,
+    Column("job_id", _TEXT, primary_key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    # -1: the attempt is over for good; such a row has no data.
+    Column("rank", Integer, primary_key=True, autoincrement=False),
+    Column("offset", BigInteger, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    _json("times"),
+    _instant("at"),
+)
+Index("ix_worker_logs_at", worker_logs.c.at)
 
 leader = Table(
     "leader",
