@@ -71,17 +71,7 @@ def start_scheduler(
     settings, store, clock = foundation.settings, foundation.store, foundation.clock
     links = foundation.config.topology.links
     wake = threading.Event()
-    lease_s = in_seconds(settings.lease)
-    times = LeaseTimes(ttl_s=lease_s, act_s=lease_s * 2 / 3, renew_s=lease_s / 8)
-    leadership: Leadership = SqlLeadership(store, times=times)
-    cluster: ClusterAndLogs
-    if machine is not None:
-        refuse_workers_of_others(store, settings.data_dir)
-        leadership = SoleLeadership(leadership, store)
-        cluster = stack.enter_context(local_cluster(foundation, machine, on_change=wake.set))
-    else:
-        leadership = term = KnownTerm(leadership)
-        cluster = kubernetes_home.open_cluster(foundation, stack, term=term, on_change=wake.set)
+    leadership, cluster = _leadership_and_cluster(foundation, machine, stack, on_change=wake.set)
     outside = Outside(
         store=store,
         cluster=cluster,
@@ -119,6 +109,25 @@ def start_scheduler(
     driver.start()
     stack.callback(driver.stop, in_seconds(settings.stop_timeout))
     return Scheduler(driver=driver, cluster=cluster)
+
+
+def _leadership_and_cluster(
+    foundation: Foundation,
+    machine: Machine | None,
+    stack: ExitStack,
+    *,
+    on_change: Callable[[], None],
+) -> tuple[Leadership, ClusterAndLogs]:
+    settings, store = foundation.settings, foundation.store
+    lease_s = in_seconds(settings.lease)
+    times = LeaseTimes(ttl_s=lease_s, act_s=lease_s * 2 / 3, renew_s=lease_s / 8)
+    leadership = SqlLeadership(store, times=times)
+    if machine is None:
+        term = KnownTerm(leadership)
+        return term, kubernetes_home.open_cluster(foundation, stack, term=term, on_change=on_change)
+    refuse_workers_of_others(store, settings.data_dir)
+    cluster = stack.enter_context(local_cluster(foundation, machine, on_change=on_change))
+    return SoleLeadership(leadership, store), cluster
 
 
 def local_cluster(
