@@ -5,7 +5,7 @@ back to `happen`. A view after the first holds only the gangs that have changed.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from scheduler.domain.ids import JobId, NodeName
@@ -59,6 +59,8 @@ class SimulatedCluster:
         self._sequence = 0
         self.accounts: dict[JobId, Account] = {}
         """Of every job that was ever submitted."""
+        self.on_start: Callable[[SimulatedGang], None] | None = None
+        """Told of each gang that begins to run."""
         self.has_news = True
         """Something has changed since the last view."""
 
@@ -68,12 +70,20 @@ class SimulatedCluster:
 
     def remaining(self, job_id: JobId) -> Duration | None:
         """See Lengths: work left, as of now, at full speed."""
+        account = self._settled(job_id)
+        return Duration(math.ceil(account.job.work - account.done))
+
+    def of(self, job_id: JobId) -> Measured | None:
+        """See Measurements: the steps a job has reported up to now."""
+        return self._settled(job_id).measured()
+
+    def _settled(self, job_id: JobId) -> Account:
         account = self.accounts[job_id]
         key = account.running
         gang = None if key is None else self._gangs.get(key)
         if gang is not None and gang.is_progressing:
             gang.settle(self._clock.now())
-        return Duration(math.ceil(account.job.work - account.done))
+        return account
 
     def of(self, job_id: JobId) -> Measured | None:
         """See Measurements: as if every job reported its steps; nothing before the first."""
@@ -208,6 +218,8 @@ class SimulatedCluster:
         self._plan_end(gang)
         self._change_others(changes, gang.key)
         self._note(gang)
+        if self.on_start is not None:
+            self.on_start(gang)
 
     def _saves(self, gang: SimulatedGang) -> bool:
         """Whether it saves its progress when it is told to stop."""
@@ -230,7 +242,7 @@ class SimulatedCluster:
             if gang is None or change.attempt == own or not gang.is_progressing:
                 continue
             gang.settle(self._clock.now())
-            gang.speed = change.speed
+            gang.go_at(change.speed)
             self._plan_end(gang)
 
     def _plan_end(self, gang: SimulatedGang) -> None:

@@ -5,7 +5,7 @@
     + TraceError      a trace file can not be read as its format
     + TopologyError   a topology file breaks a rule
   + OptionError       options of a run contradict each other or name what does not exist
-  + NotSupportedYetError  a known feature that has not landed
+  + RunFolderError    a folder does not hold a run
   + StuckError        a run can not go on: jobs are left that nothing will start
 """
 
@@ -43,14 +43,13 @@ class OptionError(SimulatorError):
         self.detail = detail
 
 
+class RunFolderError(SimulatorError):
+    """A folder does not hold a run, or only part of one."""
+
+    def __init__(self, folder: str, cause: Exception) -> None:
+        super().__init__(f"{folder}: no run of `dally-sim run --out` is here ({cause})")
+        self.folder = folder
+
+
 class StuckError(SimulatorError):
     """A run can not go on: nothing is to happen any more, and jobs are left."""
-
-
-class NotSupportedYetError(SimulatorError):
-    """A known feature that has not landed."""
-
-    def __init__(self, feature: str, *, version: str) -> None:
-        super().__init__(f"{feature}: not supported yet; it comes with version {version}")
-        self.feature = feature
-        self.version = version

@@ -117,4 +117,4 @@ class WithSlowNodes:
 def slowed(speed: Speed, factor: float) -> Speed:
     """The speed of a gang whose compute takes `factor` times as long; communication stays."""
     step = 1 + (factor - 1) * (1 - speed.exposed)
-    return Speed(speed.progress / step, speed.exposed / step)
+    return Speed(speed.progress / step, speed.exposed / step, speed.step_s * step)

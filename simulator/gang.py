@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 from scheduler.domain.exit_codes import SIGKILL_EXIT_CODE, SIGTERM_EXIT_CODE, outcome_of_exit_code
 from scheduler.domain.ids import LevelName, Rank
-from scheduler.domain.instants import Instant
+from scheduler.domain.instants import SECOND, Instant
 from scheduler.domain.job import Outcome
 from scheduler.domain.reservation import AttemptKey
+from scheduler.domain.snapshot import Measured
 from scheduler.ports.cluster import GangOrder, WorkerReport, WorkerState
 from simulator.speeds import FULL_SPEED, Speed
 from simulator.world import Costs, SimulatedJob
@@ -32,12 +33,33 @@ class Account:
     first_start: Instant | None = None
     running: AttemptKey | None = None
     """Its latest attempt."""
+    progressed: int = 0
+    """Time in which it made progress, lost or not."""
+    step_s: float = 0.0
+    """Of the speed it goes or last went at; 0 where steps are not modelled."""
+    best_step_s: float = 0.0
+    """Step time at its closest tier: `done` is counted in it."""
     held: int = 0
     kept: int = 0
     lost: int = 0
     exposed: float = 0.0
     failures: int = 0
     held_by_tier: dict[LevelName, int] = field(default_factory=dict)
+
+    def measured(self) -> Measured | None:
+        """What the job has reported of its steps up to the last settlement; None for none."""
+        steps = int(self.done / self.best_step_s / SECOND) if self.best_step_s else 0
+        if steps < 1:
+            return None
+        kept = max(1, self.progressed - self.lost)
+        exposed = self.exposed * min(1.0, kept / self.progressed)
+        return Measured(
+            steps=steps,
+            step_s=self.step_s,
+            compute_s=(kept - exposed) / SECOND,
+            best_s=self.done / SECOND,
+            run_s=kept / SECOND,
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,7 +110,7 @@ class SimulatedGang:
         self.started_at = now
         self.progress_from = Instant(now + restore)
         self.settled_at = self.progress_from
-        self.speed = speed
+        self.go_at(speed)
 
     def settle(self, now: Instant) -> None:
         """Count the work done up to `now` at the speed it had."""
@@ -106,7 +128,15 @@ class SimulatedGang:
                 account.saved = account.done + (checkpoint - self.settled_at) * self.speed.progress
             account.done += passed * self.speed.progress
         account.exposed += passed * self.speed.exposed
+        account.progressed += passed
         self.settled_at = now
+
+    def go_at(self, speed: Speed) -> None:
+        """From its last settlement on it goes at that speed."""
+        self.speed = speed
+        if speed.step_s:
+            self.account.step_s = speed.step_s
+            self.account.best_step_s = speed.step_s * speed.progress
 
     def stand_still(self, now: Instant) -> None:
         """From now on it makes no progress."""

@@ -88,6 +88,7 @@ def _jobs(
             work=job.duration,
             gpus=job.gpus,
             spec=specs.of(job.gpus, None if profiles is None else profiles.seen(job, model)),
+            recorded_as=job.name,
             model=model,
             profile=None if profiles is None else profiles.true(model),
         )

@@ -6,7 +6,7 @@ policy over another are `1 - new / old`.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 
 from scheduler.domain.ids import LevelName
@@ -61,6 +61,10 @@ class Metrics:
     fragmentation: float
     """Mean over time of free GPUs / available GPUs while a waiting job asks for no more than are
     free; 0 while none does."""
+
+    def facts(self) -> dict[str, object]:
+        """By name."""
+        return asdict(self)
 
 
 def measured(run: RunOutcome) -> Metrics:

@@ -84,7 +84,8 @@ class _Pattern:
 
     def speed(self, step_s: float) -> Speed:
         """How fast a gang goes whose step takes so long."""
-        return Speed(self.ideal_s / step_s, max(0.0, 1.0 - self.compute_s / step_s))
+        exposed = max(0.0, 1.0 - self.compute_s / step_s)
+        return Speed(self.ideal_s / step_s, exposed, step_s)
 
 
 @dataclass(frozen=True, slots=True)

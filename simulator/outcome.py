@@ -36,6 +36,8 @@ class JobOutcome:
     """Moves to a closer tier."""
     failures: int = 0
     """Runs ended by a lost node."""
+    recorded_as: str = ""
+    """Its name in the trace."""
     model: str = ""
     """Network profile drawn for it; empty with the network model off."""
 
@@ -75,6 +77,20 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FrozenTimer:
+    """How long one job was to hold out for one level, as fixed when it first declined an offer."""
+
+    at: Instant
+    job: JobId
+    gpus: int
+    level: LevelName
+    timer: Duration | None
+    """None: for ever."""
+    samples: int
+    """Past waits it was learned from; 0: it is the value of waiting, or fixed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
     """Everything the metrics are computed from."""
 
@@ -82,3 +98,5 @@ class RunOutcome:
     """By arrival."""
     steps: tuple[Step, ...]
     """By time; from the first arrival to the last end, one for each change."""
+    timers: tuple[FrozenTimer, ...] = ()
+    """Of a policy that lets jobs hold out for closer GPUs, by time."""

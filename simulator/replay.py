@@ -27,6 +27,7 @@ from simulator.cluster import SimulatedCluster
 from simulator.crowd import Crowd
 from simulator.errors import StuckError
 from simulator.faults import NO_FAULTS, Failures, FaultOptions, WithSlowNodes, slow_nodes
+from simulator.gang import SimulatedGang
 from simulator.happenings import Arrives, Happening, NodeFails, NodeReturns
 from simulator.outcome import JobOutcome, RunOutcome
 from simulator.sole_leader import SoleLeader
@@ -86,6 +87,35 @@ class _SilentSink:
         """Ignore it."""
 
 
+@dataclass(frozen=True, slots=True)
+class _SpeedTeller:
+    """Tells how fast gangs go when they begin to run."""
+
+    log: EventLog
+    clock: ManualClock
+
+    def tell(self, gang: SimulatedGang) -> None:
+        """Of one gang; nothing where steps are not modelled."""
+        speed = gang.speed
+        if not speed.step_s:
+            return
+        message = (
+            f"a step takes {speed.step_s:.4g} s, {1 / speed.progress:.2f} times that at its "
+            f"closest tier; {speed.exposed:.0%} of it is exposed communication"
+        )
+        self.log(
+            Event(
+                reason="StepTime",
+                message=message,
+                at=self.clock.now(),
+                project=gang.order.project,
+                job_id=gang.key.job_id,
+                job_name=gang.order.name,
+                attempt=gang.key.number,
+            )
+        )
+
+
 class _Run:
     """One run; used once."""
 
@@ -122,6 +152,8 @@ class _Run:
             poll=POLL,
             tell_every=POLL,
         )
+        if log is not None:
+            self._cluster.on_start = _SpeedTeller(log, self._clock).tell
         self._failures = Failures(scenario.faults, seed=scenario.seed)
         for job in scenario.jobs:
             self._agenda.put(job.arrival, Kind.ARRIVAL, Arrives(job))
@@ -148,6 +180,7 @@ class _Run:
         return RunOutcome(
             jobs=tuple(self._outcome_of(job) for job in self._scenario.jobs),
             steps=self._crowd.steps(),
+            timers=tuple(self._store.timers),
         )
 
     def _happen(self, happening: Happening, now: Instant) -> None:
@@ -201,5 +234,6 @@ class _Run:
             preemptions=self._store.preemptions.get(job.id, 0),
             upgrades=self._store.upgrades.get(job.id, 0),
             failures=account.failures,
+            recorded_as=job.recorded_as,
             model=job.model,
         )

@@ -1,18 +1,22 @@
-"""The folder of a run: run.json (options and metrics), jobs.jsonl, events.jsonl.
+"""The folder of a run: run.json (options and metrics), jobs.jsonl, events.jsonl, timeline.json
+(the cluster over time) and timers.jsonl (how long jobs were to hold out for closer GPUs).
 
 The same scenario writes the same bytes, in any process.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from scheduler.domain.event import Event
 from scheduler.domain.instants import SECOND
-from simulator.outcome import JobOutcome, RunOutcome
+from simulator.errors import OptionError, RunFolderError
+from simulator.outcome import FrozenTimer, JobOutcome, RunOutcome
+from simulator.timeline import Timeline, timeline
 
 
 class EventFile:
@@ -67,13 +71,75 @@ def event_line(event: Event) -> str:
 
 
 def write_run(folder: Path, facts: Mapping[str, object], outcome: RunOutcome) -> None:
-    """Write run.json and jobs.jsonl."""
+    """Write all files but events.jsonl."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "run.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     lines = (json.dumps(_job_facts(job)) + "\n" for job in outcome.jobs)
     (folder / "jobs.jsonl").write_text("".join(lines), encoding="utf-8")
+    text = json.dumps(asdict(timeline(outcome.steps))) + "\n"
+    (folder / "timeline.json").write_text(text, encoding="utf-8")
+    timers = (json.dumps(asdict(timer)) + "\n" for timer in outcome.timers)
+    (folder / "timers.jsonl").write_text("".join(timers), encoding="utf-8")
 
 
 def _job_facts(job: JobOutcome) -> dict[str, object]:
     """Times in microseconds, as in the outcome."""
     return asdict(job)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """A run as its folder tells it."""
+
+    folder: Path
+    facts: Mapping[str, object]
+    """Options and metrics by name."""
+    jobs: tuple[JobOutcome, ...]
+    timeline: Timeline
+    timers: tuple[FrozenTimer, ...]
+
+    def job(self, name: str) -> JobOutcome:
+        """The job of that name or id, or that the trace calls so. OptionError if there is none."""
+        for job in self.jobs:
+            if name in (job.name, job.recorded_as):
+                return job
+        raise OptionError("JOB", f"no job of this run is named {name!r}")
+
+    def fact(self, name: str) -> float:
+        """A metric or option that is a number."""
+        value = self.facts[name]
+        assert isinstance(value, int | float), name
+        return float(value)
+
+    def events(self, job: str) -> Iterator[Mapping[str, object]]:
+        """What happened to one job, by its name."""
+        with (self.folder / "events.jsonl").open(encoding="utf-8") as lines:
+            for line in lines:
+                event = json.loads(line)
+                if event["job"] == job:
+                    yield event
+
+
+def read_run(folder: Path) -> StoredRun:
+    """The run in a folder. RunFolderError if there is none."""
+    try:
+        return StoredRun(
+            folder=folder,
+            facts=json.loads((folder / "run.json").read_text(encoding="utf-8")),
+            jobs=tuple(JobOutcome(**line) for line in _lines(folder / "jobs.jsonl")),
+            timeline=Timeline(**json.loads((folder / "timeline.json").read_text(encoding="utf-8"))),
+            timers=tuple(FrozenTimer(**line) for line in _lines(folder / "timers.jsonl")),
+        )
+    except (FileNotFoundError, NotADirectoryError, TypeError, json.JSONDecodeError) as error:
+        raise RunFolderError(str(folder), error) from error
+
+
+def run_folders(folder: Path) -> list[Path]:
+    """The folder itself if it holds a run, else those in it that do, by name."""
+    if (folder / "run.json").exists():
+        return [folder]
+    return sorted(path.parent for path in folder.glob("*/run.json"))
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

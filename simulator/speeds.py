@@ -17,6 +17,8 @@ class Speed:
     """Work done per time: step time at its closest tier on an idle network / step time now."""
     exposed: float
     """Share of its time in which it only waits for communication: (t_iter - t_compute) / t_iter."""
+    step_s: float = 0.0
+    """t_iter; 0 where no network model says how long a step takes."""
 
 
 FULL_SPEED = Speed(1.0, 0.0)

@@ -61,6 +61,15 @@ class Staged:
     scenario: Scenario
     world: Loaded
 
+    def facts(self, trace: Trace, topology: Topology) -> dict[str, object]:
+        """What was run, by name."""
+        return {
+            "trace": trace.source,
+            "cluster": topology.name,
+            "gpus": self.world.topology.gpus,
+            "dropped": {**trace.dropped, "TooLarge": self.world.too_large},
+        }
+
 
 def staged(trace: Trace, topology: Topology, options: RunOptions) -> Staged:
     """The scenario of a run. Raises OptionError, or TopologyError for a fabric nobody knows."""
@@ -104,10 +113,15 @@ def knobs_of(options: RunOptions) -> PolicyKnobs:
     return replace(knobs, first_fit=is_first_fit)
 
 
-def _check(options: RunOptions) -> None:
-    if options.policy not in POLICIES:
+def check_policy(name: str) -> None:
+    """Raises OptionError if there is no policy of that name."""
+    if name not in POLICIES:
         known = ", ".join(sorted(POLICIES))
-        raise OptionError("--policy", f"no policy named {options.policy!r}; there are {known}")
+        raise OptionError("--policy", f"no policy named {name!r}; there are {known}")
+
+
+def _check(options: RunOptions) -> None:
+    check_policy(options.policy)
     if options.network is not None and options.allocation is Allocation.COUNTER:
         raise OptionError("--allocation", "a counter has no network; say --network off")
 

@@ -1,13 +1,15 @@
 """The memory store of a run: it tells events as they happen, and counts what becomes of jobs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from scheduler.adapters.memory.job_store import MemoryStore
 from scheduler.domain.event import Event
 from scheduler.domain.ids import JobId, Sequence
-from scheduler.domain.instants import Instant
-from scheduler.domain.job import Attempt, Outcome
+from scheduler.domain.instants import Instant, in_seconds
+from scheduler.domain.job import Attempt, Job, JobPhase, Outcome
+from scheduler.domain.patience import TierTimer, WaitEpisode
 from scheduler.ports.unit import SaveAttempt, SaveJob, Unit
+from simulator.outcome import FrozenTimer
 
 
 class SimulatedStore(MemoryStore):
@@ -21,6 +23,9 @@ class SimulatedStore(MemoryStore):
         """When each job that has ended did so."""
         self.preemptions: dict[JobId, int] = {}
         self.upgrades: dict[JobId, int] = {}
+        self.timers: list[FrozenTimer] = []
+        self._frozen: dict[JobId, tuple[TierTimer, ...]] = {}
+        """Timers of the episode each job is in."""
 
     @property
     def jobs_ended(self) -> int:
@@ -33,6 +38,8 @@ class SimulatedStore(MemoryStore):
         for change in unit.changes:
             if isinstance(change, SaveJob):
                 job = change.job
+                if job.waiting is not None and job.phase is JobPhase.PENDING:
+                    self._note_timers(job, job.waiting)
                 if job.ended_at is not None and job.id not in self.ends:
                     self.ends[job.id] = job.ended_at
                     self._just_ended.append(job.id)
@@ -48,6 +55,35 @@ class SimulatedStore(MemoryStore):
         ended, self._just_ended = self._just_ended, []
         return ended
 
+    def _note_timers(self, job: Job, episode: WaitEpisode) -> None:
+        """Tell and keep timers that were frozen by this write."""
+        if not episode.timers or self._frozen.get(job.id) == episode.timers:
+            return
+        self._frozen[job.id] = episode.timers
+        at = episode.runs_since if episode.runs_since is not None else episode.began_at
+        self.timers += [
+            FrozenTimer(
+                at=at,
+                job=job.id,
+                gpus=job.spec.gpus,
+                level=each.level,
+                timer=each.timer,
+                samples=each.samples,
+            )
+            for each in episode.timers
+        ]
+        if self._log is not None:
+            self._log(
+                Event(
+                    reason="HoldsOut",
+                    message=f"declined an offer; holds out for {_in_words(episode.timers)}",
+                    at=at,
+                    project=job.project,
+                    job_id=job.id,
+                    job_name=job.name,
+                )
+            )
+
     def _count(self, attempt: Attempt) -> None:
         if attempt.ended_at is None:
             return
@@ -58,3 +94,12 @@ class SimulatedStore(MemoryStore):
                 self.upgrades[attempt.job_id] = self.upgrades.get(attempt.job_id, 0) + 1
             case _:
                 return
+
+
+def _in_words(timers: Iterable[TierTimer]) -> str:
+    return ", ".join(
+        f"{each.level} "
+        + ("for ever" if each.timer is None else f"{in_seconds(each.timer):,.0f} s")
+        + (f" (learned from {each.samples} waits)" if each.samples else "")
+        for each in timers
+    )

@@ -21,6 +21,8 @@ class SimulatedJob:
     """Time it needs alone at its closest tier on an idle network, without any cost of starting."""
     gpus: int
     spec: JobSpec
+    recorded_as: str = ""
+    """Its name in the trace."""
     model: str = ""
     """The model its profile is of; empty with the network model off."""
     profile: CommunicationProfile | None = None

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
 
@@ -67,6 +67,11 @@ class Trace:
     """Rows that are no job, by reason."""
     changed: Mapping[str, int]
     """Jobs kept after a change, by kind of change."""
+
+
+def first_jobs(trace: Trace, jobs_max: int | None) -> Trace:
+    """The first so many jobs of the trace; None for all."""
+    return trace if jobs_max is None else replace(trace, jobs=trace.jobs[:jobs_max])
 
 
 def format_named(name: str) -> TraceFormat:

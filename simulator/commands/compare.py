@@ -1,0 +1,184 @@
+"""`dally-sim compare`: policies side by side, over loads, congestion and seeds."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from simulator.commands import options as opts
+from simulator.commands.failing import told_as_errors
+from simulator.commands.showing import console
+from simulator.commands.trace import FormatName, TraceFile, chosen_format
+from simulator.comparing import Comparison, Result, grid, results
+from simulator.confidence import Bounded, mean, ratio
+from simulator.errors import OptionError
+from simulator.loading import Allocation
+from simulator.profiles import ProfileView
+from simulator.staging import RunOptions, check_policy
+from simulator.traces.formats import first_jobs, read_trace
+
+COLUMNS = (
+    ("mean JCT s", "jct_mean_s"),
+    ("p99 JCT s", "jct_p99_s"),
+    ("makespan s", "makespan_s"),
+    ("queueing s", "queueing_mean_s"),
+    ("exposed GPU-s", "exposed_communication_gpu_s"),
+    ("stops/job", "preemptions_per_job"),
+)
+
+
+def compare(
+    trace: TraceFile,
+    format: FormatName = None,
+    topology: opts.TopologyFile = None,
+    *,
+    nodes: opts.Nodes = None,
+    gpus_per_node: opts.GpusPerNode = None,
+    racks: opts.Racks = 1,
+    policies: Annotated[str, typer.Option(help="Policies, with commas between them.")],
+    baseline: Annotated[
+        str, typer.Option(help="Policy the others are measured against; else the first.")
+    ] = "",
+    seeds: Annotated[int, typer.Option(min=1, help="So many seeds, from 0.")] = 3,
+    load: Annotated[str, typer.Option(help="Loads, with commas; else the pace of the trace.")] = "",
+    congestion: Annotated[str, typer.Option(help="Congestion factors, with commas.")] = "1",
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Only the first so many jobs of the trace.")
+    ] = None,
+    network: opts.NetworkSwitch = opts.Switch.ON,
+    jitter: opts.Jitter = opts.JITTER,
+    profiles: opts.Profile = ProfileView.NOISY,
+    costs: opts.CostsSwitch = opts.Switch.ON,
+    start_up: opts.StartUp = opts.START_UP_S,
+    restore: opts.Restore = opts.RESTORE_S,
+    checkpoint_every: opts.CheckpointEvery = opts.CHECKPOINT_EVERY_S,
+    node_mtbf: opts.NodeMtbf = None,
+    repair: opts.Repair = opts.REPAIR_HOURS,
+    slow_nodes: opts.SlowNodes = 0.0,
+    slow_factor: opts.SlowFactor = opts.SLOW_FACTOR,
+    allocation: opts.AllocationName = Allocation.BEST_FIT,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Runs at once; else one per core.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(file_okay=False, help="Folder for a folder of each run.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object a line for each run.")
+    ] = False,
+) -> None:
+    """Run policies side by side on the same jobs; means over seeds with 95 % bounds."""
+    with told_as_errors():
+        names = _list_of(policies, "--policies")
+        for name in names:
+            check_policy(name)
+        against = baseline or names[0]
+        if against not in names:
+            raise OptionError("--baseline", f"{against!r} is not among the policies")
+        comparison = Comparison(
+            trace=first_jobs(read_trace(trace, chosen_format(trace, format)), jobs),
+            topology=opts.cluster_of(
+                topology, nodes=nodes, gpus_per_node=gpus_per_node, racks=racks
+            ),
+            options=RunOptions(
+                policy=against,
+                network=opts.network_of(network, 1.0, jitter),
+                view=profiles,
+                costs=opts.costs_of(costs, start_up, restore, checkpoint_every),
+                faults=opts.faults_of(node_mtbf, repair, slow_nodes, slow_factor),
+                allocation=allocation,
+            ),
+            out=out,
+        )
+        cells = grid(
+            names,
+            seeds=range(seeds),
+            loads=_numbers(load, "--load") or [None],
+            congestions=_numbers(congestion, "--congestion") or [1.0],
+        )
+        found: list[Result | None] = [None] * len(cells)
+        with _progress() as progress:
+            task = progress.add_task("runs", total=len(cells))
+            for place, result in results(
+                comparison, cells, processes=processes or os.cpu_count() or 1
+            ):
+                found[place] = result
+                progress.advance(task)
+    done = [result for result in found if result is not None]
+    if as_json:
+        for result in done:
+            typer.echo(json.dumps(result.facts))
+    else:
+        _show(done, against)
+
+
+def _list_of(text: str, option: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names or len(set(names)) < len(names):
+        raise OptionError(option, f"{text!r} is not a list of different names")
+    return names
+
+
+def _numbers(text: str, option: str) -> list[float]:
+    try:
+        numbers = [float(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        numbers = [-1.0]
+    if any(number <= 0 for number in numbers):
+        raise OptionError(option, f"{text!r} is not a list of numbers above 0")
+    return numbers
+
+
+def _progress() -> Progress:
+    """On stderr, and only where somebody watches."""
+    watched = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=watched,
+        disable=not watched.is_terminal,
+    )
+
+
+def _show(done: Sequence[Result], baseline: str) -> None:
+    shown = console()
+    by_group: dict[tuple[float | None, float], dict[str, list[Result]]] = {}
+    for result in done:
+        cell = result.cell
+        group = by_group.setdefault((cell.load, cell.congestion), {})
+        group.setdefault(cell.policy, []).append(result)
+    for (load, congestion), by_policy in by_group.items():
+        pace = "the trace's own pace" if load is None else f"load {load:g}"
+        title = f"{pace}, congestion {congestion:g}, {len(by_policy[baseline])} seeds"
+        headers = ["policy", *(header for header, _ in COLUMNS), f"mean JCT / {baseline}"]
+        table = Table(*headers, title=title, title_justify="left", box=None)
+        for policy, runs in by_policy.items():
+            table.add_row(policy, *_row(runs, by_policy[baseline]))
+        shown.print(table)
+    shown.print("Network profiles are drawn by the seed; ± is half of a 95 % interval.")
+
+
+def _row(results: Sequence[Result], baseline: Sequence[Result]) -> list[str]:
+    cells = [_rounded(mean([_number(r, name) for r in results])) for _, name in COLUMNS]
+    against = ratio(
+        [_number(r, "jct_mean_s") for r in results], [_number(r, "jct_mean_s") for r in baseline]
+    )
+    return [*cells, f"{against.value:.3f} ({against.low:.3f} to {against.high:.3f})"]
+
+
+def _number(result: Result, name: str) -> float:
+    return float(getattr(result.metrics, name))
+
+
+def _rounded(value: Bounded) -> str:
+    digits = 0 if abs(value.value) >= 100 else 3  # noqa: PLR2004 - small values need their decimals
+    half = (value.high - value.low) / 2
+    return f"{value.value:,.{digits}f}" + (f" ± {half:,.{digits}f}" if half else "")
