@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from scheduler.domain.ids import JobId, NodeName
-from scheduler.domain.instants import SECOND, Duration, Instant
+from scheduler.domain.instants import Duration, Instant
 from scheduler.domain.reservation import AttemptKey
 from scheduler.domain.snapshot import Measured
 from scheduler.domain.topology import Level, Node
@@ -84,26 +84,6 @@ class SimulatedCluster:
         if gang is not None and gang.is_progressing:
             gang.settle(self._clock.now())
         return account
-
-    def of(self, job_id: JobId) -> Measured | None:
-        """See Measurements: as if every job reported its steps; nothing before the first."""
-        account = self.accounts.get(job_id)
-        if account is None or account.running is None:
-            return None
-        gang = self._gangs.get(account.running)
-        run = float(account.kept)
-        if gang is not None and gang.is_progressing:
-            gang.settle(self._clock.now())
-            run += gang.settled_at - (gang.progress_from or gang.settled_at)
-        if run <= 0:
-            return None
-        return Measured(
-            steps=0,
-            step_s=0.0,
-            compute_s=max(0.0, run - account.exposed) / SECOND,
-            best_s=account.done / SECOND,
-            run_s=run / SECOND,
-        )
 
     # The port.
 

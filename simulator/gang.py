@@ -47,10 +47,13 @@ class Account:
     held_by_tier: dict[LevelName, int] = field(default_factory=dict)
 
     def measured(self) -> Measured | None:
-        """What the job has reported of its steps up to the last settlement; None for none."""
-        steps = int(self.done / self.best_step_s / SECOND) if self.best_step_s else 0
-        if steps < 1:
+        """What the job has reported of its steps up to the last settlement; None for nothing.
+
+        Where steps are not modelled there are times, and no steps.
+        """
+        if not self.progressed or self.done <= 0:
             return None
+        steps = int(self.done / self.best_step_s / SECOND) if self.best_step_s else 0
         kept = max(1, self.progressed - self.lost)
         exposed = self.exposed * min(1.0, kept / self.progressed)
         return Measured(
