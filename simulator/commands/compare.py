@@ -15,7 +15,7 @@ from simulator.commands import options as opts
 from simulator.commands.failing import told_as_errors
 from simulator.commands.showing import console
 from simulator.commands.trace import FormatName, TraceFile, chosen_format
-from simulator.comparing import Comparison, Result, grid, results
+from simulator.comparing import Cell, Comparison, Result, grid, results
 from simulator.confidence import Bounded, mean, ratio
 from simulator.errors import OptionError
 from simulator.loading import Allocation
@@ -75,47 +75,51 @@ def compare(
 ) -> None:
     """Run policies side by side on the same jobs; means over seeds with 95 % bounds."""
     with told_as_errors():
-        names = _list_of(policies, "--policies")
-        for name in names:
-            check_policy(name)
-        against = baseline or names[0]
-        if against not in names:
-            raise OptionError("--baseline", f"{against!r} is not among the policies")
+        against, cells = _cells(policies, baseline, seeds=seeds, load=load, congestion=congestion)
+        recorded = read_trace(trace, chosen_format(trace, format))
+        options = RunOptions(
+            policy=against,
+            network=opts.network_of(network, 1.0, jitter),
+            view=profiles,
+            costs=opts.costs_of(costs, start_up, restore, checkpoint_every),
+            faults=opts.faults_of(node_mtbf, repair, slow_nodes, slow_factor),
+            allocation=allocation,
+        )
+        cluster = opts.cluster_of(topology, nodes=nodes, gpus_per_node=gpus_per_node, racks=racks)
         comparison = Comparison(
-            trace=first_jobs(read_trace(trace, chosen_format(trace, format)), jobs),
-            topology=opts.cluster_of(
-                topology, nodes=nodes, gpus_per_node=gpus_per_node, racks=racks
-            ),
-            options=RunOptions(
-                policy=against,
-                network=opts.network_of(network, 1.0, jitter),
-                view=profiles,
-                costs=opts.costs_of(costs, start_up, restore, checkpoint_every),
-                faults=opts.faults_of(node_mtbf, repair, slow_nodes, slow_factor),
-                allocation=allocation,
-            ),
-            out=out,
+            trace=first_jobs(recorded, jobs), topology=cluster, options=options, out=out
         )
-        cells = grid(
-            names,
-            seeds=range(seeds),
-            loads=_numbers(load, "--load") or [None],
-            congestions=_numbers(congestion, "--congestion") or [1.0],
-        )
-        found: list[Result | None] = [None] * len(cells)
-        with _progress() as progress:
-            task = progress.add_task("runs", total=len(cells))
-            for place, result in results(
-                comparison, cells, processes=processes or os.cpu_count() or 1
-            ):
-                found[place] = result
-                progress.advance(task)
-    done = [result for result in found if result is not None]
-    if as_json:
-        for result in done:
-            typer.echo(json.dumps(result.facts))
-    else:
-        _show(done, against)
+        _show(_watched(comparison, cells, processes), against, as_json=as_json)
+
+
+def _cells(
+    policies: str, baseline: str, *, seeds: int, load: str, congestion: str
+) -> tuple[str, list[Cell]]:
+    """The policy the others are measured against, and all cells."""
+    names = _list_of(policies, "--policies")
+    for name in names:
+        check_policy(name)
+    against = baseline or names[0]
+    if against not in names:
+        raise OptionError("--baseline", f"{against!r} is not among the policies")
+    return against, grid(
+        names,
+        seeds=range(seeds),
+        loads=_numbers(load, "--load") or [None],
+        congestions=_numbers(congestion, "--congestion") or [1.0],
+    )
+
+
+def _watched(comparison: Comparison, cells: Sequence[Cell], processes: int | None) -> list[Result]:
+    """All runs in the order of their cells, with a bar while they go on."""
+    found: dict[int, Result] = {}
+    at_once = processes or os.cpu_count() or 1
+    with _progress() as progress:
+        task = progress.add_task("runs", total=len(cells))
+        for place, result in results(comparison, cells, processes=at_once):
+            found[place] = result
+            progress.advance(task)
+    return [found[place] for place in sorted(found)]
 
 
 def _list_of(text: str, option: str) -> list[str]:
@@ -148,7 +152,11 @@ def _progress() -> Progress:
     )
 
 
-def _show(done: Sequence[Result], baseline: str) -> None:
+def _show(done: Sequence[Result], baseline: str, *, as_json: bool) -> None:
+    if as_json:
+        for result in done:
+            typer.echo(json.dumps(result.facts))
+        return
     shown = console()
     by_group: dict[tuple[float | None, float], dict[str, list[Result]]] = {}
     for result in done:
