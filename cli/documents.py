@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import yaml
 
@@ -24,10 +25,10 @@ def read_documents(names: tuple[str, ...]) -> Iterator[Document]:
     """
     for name in names:
         if name == "-":
-            yield from _split(sys.stdin.read(), source="-", is_json=False)
+            yield from _split(_text(sys.stdin.buffer, "stdin"), source="-", is_json=False)
         else:
             for path in _files(Path(name)):
-                yield from _split(_text(path), source=str(path), is_json=path.suffix == ".json")
+                yield from _split(_opened(path), source=str(path), is_json=path.suffix == ".json")
 
 
 def _files(path: Path) -> list[Path]:
@@ -43,19 +44,33 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
-def _text(path: Path) -> str:
+def _opened(path: Path) -> str:
     try:
-        if path.stat().st_size > BYTES_MAX:
-            raise CommandError(
-                f"{path} is larger than {BYTES_MAX >> 20} MiB",
-                reason="FileTooLarge",
-                way_out="dally explain job",
-            )
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
+        with path.open("rb") as file:
+            return _text(file, str(path))
+    except OSError as error:
+        raise _unreadable(str(path), error) from error
+
+
+def _text(file: BinaryIO, name: str) -> str:
+    """What a file says; of an endless one no more is read than is too much."""
+    data = file.read(BYTES_MAX + 1)
+    if len(data) > BYTES_MAX:
         raise CommandError(
-            f"can't read {path}: {error}", reason="UnreadableFile", way_out="dally apply -f FILE"
-        ) from error
+            f"{name} is larger than {BYTES_MAX >> 20} MiB",
+            reason="FileTooLarge",
+            way_out="dally explain job",
+        )
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise _unreadable(name, error) from error
+
+
+def _unreadable(name: str, error: OSError | UnicodeDecodeError) -> CommandError:
+    return CommandError(
+        f"can't read {name}: {error}", reason="UnreadableFile", way_out="dally apply -f FILE"
+    )
 
 
 def _split(text: str, *, source: str, is_json: bool) -> Iterator[Document]:

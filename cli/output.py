@@ -114,7 +114,9 @@ def note(text: str) -> None:
 
 def problem(found: Problem, *, source: str = "") -> None:
     """What the server refused, every error of it on a line, and where to read on."""
-    note(f"error: {found.reason}: {found.detail or found.title}")
+    # With entries the detail would say the first of them twice.
+    said = found.title if found.errors else found.detail or found.title
+    note(f"error: {found.reason}: {said}")
     for entry in found.errors:
         place = f"{source}:{entry.line}:{entry.column}: " if source and entry.line else ""
         pointer = f"{entry.pointer}: " if entry.pointer else ""

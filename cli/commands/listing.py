@@ -53,7 +53,13 @@ output_option = click.option(
 @click.option("-l", "--selector", help="Jobs with these labels, e.g. exp=a1,team=vision.")
 @click.option("-w", "--watch", is_flag=True, help="Go on printing what changes.")
 @click.option("--no-headers", is_flag=True, help="Rows only.")
-@click.option("--limit", default=LIMIT, show_default=True, help="Most rows; 0 for all.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=LIMIT,
+    show_default=True,
+    help="Most rows; 0 for all.",
+)
 def get(
     session: Session,
     *,

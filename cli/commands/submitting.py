@@ -26,6 +26,8 @@ from cli.root import dally
 from cli.times import span_s
 
 CREATED = 201
+GPUS_MAX = 1_000_000
+"""Of one gang: more than any cluster has, and few enough to try every way to split them."""
 PLACED_PHASES = ("Starting", "Running", "Stopping", "Succeeded", "Failed")
 
 dry_run_option = click.option(
@@ -190,9 +192,11 @@ def _wait_placed(client: Client, name: str, timeout_s: float) -> None:
     takes_program=True,
 )
 @click.argument("name", required=False)
-@click.option("--workers", type=int, help="Size of the gang.")
-@click.option("--gpus-per-worker", type=int, help="GPUs of each worker.")
-@click.option("--gpus", type=int, help="GPUs in all, split over the fewest nodes.")
+@click.option("--workers", type=click.IntRange(min=1), help="Size of the gang.")
+@click.option("--gpus-per-worker", type=click.IntRange(min=0), help="GPUs of each worker.")
+@click.option(
+    "--gpus", type=click.IntRange(1, GPUS_MAX), help="GPUs in all, split over the fewest nodes."
+)
 @click.option("--image", help="Container image.")
 @click.option("-q", "--queue", help="Queue to wait in.")
 @click.option("--priority", help="Priority class.")
@@ -304,5 +308,6 @@ def _split_over_fewest_nodes(client: Client, gpus: int) -> tuple[int, int]:
             reason="NoGpus",
             way_out="dally run --workers N --gpus-per-worker G -- PROGRAM",
         )
-    workers = next(w for w in range(1, gpus + 1) if gpus % w == 0 and gpus // w <= most)
+    fewest = -(-gpus // most)
+    workers = next(w for w in range(fewest, gpus + 1) if gpus % w == 0)
     return workers, gpus // workers

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from io import StringIO
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +85,9 @@ def dally(
 ) -> Dally:
     """Runs `dally` with arguments (one text, split at blanks, or a list)."""
 
-    def run_command(*arguments: str, stdin: str = "") -> Answer:
-        monkeypatch.setattr("sys.stdin", StringIO(stdin))
+    def run_command(*arguments: str, stdin: str | bytes = "") -> Answer:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(data)))
         capsys.readouterr()
         code = run(list(arguments))
         said = capsys.readouterr()

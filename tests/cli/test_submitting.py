@@ -1,5 +1,6 @@
 """What a newcomer does first: a short file, no file, stdin, folders, mistakes."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -137,8 +138,15 @@ def test_every_mistake_of_a_file_is_told_with_its_place(dally: Dally, tmp_path: 
     assert answer.code == 1
     assert 'bad.yaml:4:3: /spec/wrokers: is not a field here; did you mean "workers"?' in answer.err
     assert "bad.yaml:5:3: /spec/gpusPerWorker" in answer.err
+    assert answer.err.count("wrokers") == 1, "nothing is said twice"
     assert "bad.yaml:6:3: /spec/command: must be a list of words: [python, train.py]" in answer.err
     assert dally("get", "job", "typos").code == 1
+
+
+def test_stdin_that_is_no_text_is_an_error_of_one_line(dally: Dally) -> None:
+    answer = dally("apply", "-f", "-", stdin=b"\xff\xfe\x00")
+    assert answer.code == 1
+    assert "UnreadableFile: can't read stdin" in answer.err
 
 
 def test_one_refused_document_does_not_keep_the_others_back(dally: Dally) -> None:
@@ -175,6 +183,12 @@ def test_a_job_that_can_not_be_placed_in_time_exits_with_2(dally: Dally) -> None
         pytest.param(
             ["run", "--gpus", "3", "--workers", "2", "--", "true"], 64, "evenly", id="odd split"
         ),
+        pytest.param(["run", "--gpus", "0", "--", "true"], 64, "range", id="no GPU to split"),
+        pytest.param(["run", "--gpus", "9" * 16, "--", "true"], 64, "range", id="too many GPUs"),
+        pytest.param(["run", "--workers", "0", "--", "true"], 64, "range", id="no worker"),
+        pytest.param(["get", "jobs", "--limit", "-1"], 64, "range", id="a negative limit"),
+        pytest.param(["apply", "-f", "/dev/zero"], 1, "FileTooLarge", id="an endless file"),
+        pytest.param(["apply", "-f", sys.executable], 1, "UnreadableFile", id="no text"),
         pytest.param(["run", "--env", "A", "--", "true"], 64, "NAME=VALUE", id="half a variable"),
         pytest.param(["apply", "-f", "nothing.yaml"], 1, "UnreadableFile", id="no such file"),
         pytest.param(["apply"], 64, "--filename", id="no file named"),
