@@ -1,6 +1,6 @@
 """Plan -> effects, one gang at a time: each is claimed only if its job is as the plan saw it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from scheduler.control import events
@@ -10,6 +10,7 @@ from scheduler.control.outside import Outside
 from scheduler.control.writing import revised
 from scheduler.domain.copying import replace
 from scheduler.domain.errors import ConflictError
+from scheduler.domain.event import Event
 from scheduler.domain.ids import AttemptNumber, Epoch, JobId, NodeName, Rank
 from scheduler.domain.instants import Instant, elapsed, in_seconds
 from scheduler.domain.job import Attempt, Job, JobPhase, Outcome
@@ -102,21 +103,15 @@ def claim_stops(plan: Plan, live: LiveJobs, outside: Outside, *, epoch: Epoch) -
 
     A promise without its stops would wait for GPUs that nobody leaves.
     """
-    marked = [
-        replace(live.attempts[stop.job_id].job, revision=stop.revision, stop_requested=stop.cause)
-        for stop in plan.stop
-    ]
-    promised = [
-        replace(live.pending[to.job_id], revision=to.revision, promised=to.placement)
-        for to in plan.promise
-    ]
-    if not marked and not promised:
+    changed = _stopped_and_promised(plan, live)
+    if not changed:
         return Claimed(job_ids=(), has_lost_a_race=False)
-    jobs = (*marked, *promised)
+    jobs = tuple(changed.values())
     changes = tuple(SaveJob(job=job, expected_revision=job.revision) for job in jobs)
+    told = tuple(_evictions(plan, live, outside.clock.now()))
     reach(KillPoint.RUN_BEFORE_PREEMPT)
     try:
-        outside.store.write(Unit(changes=changes, epoch=epoch))
+        outside.store.write(Unit(changes=changes, events=told, epoch=epoch))
     except ConflictError:
         outside.sink.emit("stops_lost", {"jobs": len(jobs)})
         return Claimed(job_ids=(), has_lost_a_race=True)
@@ -127,6 +122,27 @@ def claim_stops(plan: Plan, live: LiveJobs, outside: Outside, *, epoch: Epoch) -
         facts = {"job": stop.job_id, "cause": stop.cause, "beneficiary": stop.beneficiary}
         outside.sink.emit("gang_evicted", facts)
     return Claimed(job_ids=tuple(stop.job_id for stop in plan.stop), has_lost_a_race=False)
+
+
+def _stopped_and_promised(plan: Plan, live: LiveJobs) -> dict[JobId, Job]:
+    """The jobs of the plan's stops and promises as they are to be; one that moves is in both."""
+    changed: dict[JobId, Job] = {}
+    for stop in plan.stop:
+        job = live.attempts[stop.job_id].job
+        changed[job.id] = replace(job, revision=stop.revision, stop_requested=stop.cause)
+    for to in plan.promise:
+        known = changed.get(to.job_id) or live.pending[to.job_id]
+        changed[known.id] = replace(known, revision=to.revision, promised=to.placement)
+    return changed
+
+
+def _evictions(plan: Plan, live: LiveJobs, now: Instant) -> Iterator[Event]:
+    """One event a stop: for whom, and at what price."""
+    for stop in plan.stop:
+        gang = live.attempts[stop.job_id]
+        beneficiary = live.pending.get(stop.beneficiary) if stop.beneficiary else None
+        name = None if beneficiary is None else beneficiary.name
+        yield events.gang_evicted(gang.job, gang.attempt, stop, now, beneficiary=name)
 
 
 def claim_waits(plan: Plan, live: LiveJobs, outside: Outside, *, epoch: Epoch) -> bool:

@@ -1,9 +1,17 @@
 """What the loop tells of each move; one event a transition, written with it."""
 
 from scheduler.domain.event import Event, EventKind
-from scheduler.domain.explain import clock_time, explain_placement, explain_retuned, explain_stop
+from scheduler.domain.explain import (
+    clock_time,
+    explain_eviction,
+    explain_placement,
+    explain_retuned,
+    explain_stop,
+)
+from scheduler.domain.ids import JobName
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Attempt, Job, JobPhase, Outcome, StopCause
+from scheduler.domain.plan import Stop
 from scheduler.domain.timers import TimerRow
 
 WARNING_CAUSES = frozenset(StopCause) - {StopCause.CANCEL, StopCause.UPGRADE}
@@ -28,6 +36,14 @@ def gang_prepared(job: Job, attempt: Attempt, at: Instant) -> Event:
 def gang_started(job: Job, attempt: Attempt, at: Instant) -> Event:
     """Every worker runs."""
     return _of(job, attempt, "GangStarted", "every worker runs", at)
+
+
+def gang_evicted(
+    job: Job, attempt: Attempt, stop: Stop, at: Instant, *, beneficiary: JobName | None
+) -> Event:
+    """A gang is to be stopped: for whose sake, and what it loses."""
+    message = explain_eviction(stop.cause, price=stop.price, beneficiary=beneficiary)
+    return _of(job, attempt, "GangEvicted", message, at)
 
 
 def gang_stopping(job: Job, attempt: Attempt, at: Instant) -> Event:

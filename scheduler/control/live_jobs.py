@@ -71,6 +71,8 @@ class LiveJobs:
         self._remove(job.id)
         if live is not None:
             self.attempts[job.id] = live
+            if job.promised is not None:
+                self._standing.moves(job)
         elif job.stop_requested is not None and not job.phase.is_terminal:
             self.waiting_to_stop[job.id] = job
         elif job.phase is JobPhase.PENDING:
@@ -105,7 +107,8 @@ class LiveJobs:
             self.pending_version += 1
             self._standing.waits_no_more(job_id)
         self.waiting_to_stop.pop(job_id, None)
-        self.attempts.pop(job_id, None)
+        if self.attempts.pop(job_id, None) is not None:
+            self._standing.moves_no_more(job_id)
 
     def _take(self, state: LiveState) -> bool:
         attempts = {

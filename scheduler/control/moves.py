@@ -20,6 +20,7 @@ from scheduler.domain.instants import Duration, Instant, after
 from scheduler.domain.job import AttemptPhase, JobPhase, Outcome, StopCause, WorkerEnd
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.patience import carried_on
+from scheduler.domain.restarts import evicted
 from scheduler.ports.cluster import WorkerState
 
 BEFORE_RELEASE = frozenset({AttemptPhase.RESERVED, AttemptPhase.PREPARING, AttemptPhase.PREPARED})
@@ -162,10 +163,14 @@ def _job_after_end(gang: Gang, outcome: Outcome, moment: Moment) -> Gang:
         stop_now=False,
         ran_for=Duration(moved.ran_for + run_time),
         waiting=carried_on(moved.waiting, run_time, moment.now),
+        promised=moved.promised if outcome is Outcome.UPGRADED else None,
         restarts_user=then.restarts_user,
         restarts_infra=then.restarts_infra,
         failures_in_row=then.failures_in_row,
     )
+    if outcome in {Outcome.PREEMPTED, Outcome.UPGRADED}:
+        knobs = moment.knobs_of(job.spec.queue)
+        job = replace(job, evictions=evicted(job, run_time, knobs, moment.now))
     return replace(gang, job=job)
 
 

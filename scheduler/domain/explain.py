@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from scheduler.domain.exit_codes import SIGNAL_BASE, is_signal
-from scheduler.domain.ids import NodeName
+from scheduler.domain.ids import JobName, NodeName
 from scheduler.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
 from scheduler.domain.job import Attempt, JobPhase, Outcome, StopCause, WorkerEnd
 from scheduler.domain.placement import (
@@ -208,6 +208,13 @@ def explain_exit(exit_code: int) -> str:
 def explain_stop(cause: StopCause) -> str:
     """Why a gang is being stopped."""
     return _CAUSES[cause]
+
+
+def explain_eviction(cause: StopCause, *, price: Duration, beneficiary: JobName | None) -> str:
+    """For whose sake a running gang is stopped, and what that costs it."""
+    sentence = f"it makes way for {beneficiary}" if beneficiary else _CAUSES[cause]
+    lost = f"; that costs it about {short_duration(price)} of run time" if price else ""
+    return f"{sentence}{lost}"
 
 
 def explain_placement(placement: Placement) -> str:

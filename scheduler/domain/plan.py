@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scheduler.domain.ids import JobId, Sequence
-from scheduler.domain.instants import Instant
+from scheduler.domain.instants import Duration, Instant
 from scheduler.domain.job import StopCause
 from scheduler.domain.patience import WaitEpisode
 from scheduler.domain.placement import Blocked, Placement
@@ -29,12 +29,15 @@ class Stop:
     revision: int
     cause: StopCause
     beneficiary: JobId | None = None
-    """The job it is stopped for; the plan promises it a placement."""
+    """The job it is stopped for; the plan promises it a placement. Itself where it moves."""
+    price: Duration = Duration(0)
+    """Run time it loses by it, as far as that was weighed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """A pending job starts here once the gangs that the plan stops have left.
+    """A pending job (or one that the plan moves) starts here once the gangs that the plan stops
+    have left.
 
     Stops and promises of a plan are written together or not at all. From then on nobody else gets
     these GPUs, as long as the job waits and their nodes are there.

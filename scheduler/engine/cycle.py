@@ -11,6 +11,7 @@ from scheduler.domain.topology import Node
 from scheduler.engine.clocks import keep_clocks
 from scheduler.engine.decision import Decision, answers_of
 from scheduler.engine.holding import Holds, elders_of, hold
+from scheduler.engine.moving import stop_for_others, upgrade
 from scheduler.engine.reranking import rerank
 from scheduler.engine.scratch import Scratch
 from scheduler.engine.standing import Standing
@@ -107,7 +108,8 @@ def _takes_workers(node: Node | None) -> bool:
 
 
 def _walk(scratch: Scratch, policy: Policy) -> None:
-    """Elders first, then the line in order; then the clocks of those who declined run or stand."""
+    """Elders first, then the line in order; then gangs that are stopped so that others run closer;
+    then the clocks of those who declined run or stand."""
     holds = None
     if policy.elders is not None:
         holds = Holds(scratch, policy.elders)
@@ -116,6 +118,9 @@ def _walk(scratch: Scratch, policy: Policy) -> None:
     for waiting in scratch.walk:
         if waiting.job.id not in scratch.settled:
             _consider(waiting, scratch, holds)
+    if policy.moves is not None:
+        stop_for_others(scratch, policy.moves)
+        upgrade(scratch, policy.moves)
     if policy.patience is not None:
         keep_clocks(scratch, policy.patience)
     if holds is not None:

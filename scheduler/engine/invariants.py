@@ -10,7 +10,7 @@ from itertools import chain
 from scheduler.domain.errors import BrokenPlanError
 from scheduler.domain.gang import GangRequest, gang_request
 from scheduler.domain.ids import JobId, NodeName
-from scheduler.domain.job import Job, JobPhase
+from scheduler.domain.job import Job, JobPhase, StopCause
 from scheduler.domain.plan import Plan, Start
 from scheduler.domain.resources import Resources
 from scheduler.domain.snapshot import Snapshot
@@ -112,8 +112,10 @@ def _promises_are_right(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     pending = {job.id: job for job in snapshot.pending}
     started = {start.job_id for start in plan.start}
     promised = {promise.job_id for promise in plan.promise}
+    moves = {stop.job_id for stop in plan.stop if stop.cause is StopCause.UPGRADE}
+    running = {gang.job.id: gang.job for gang in snapshot.holding if gang.job.id in moves}
     for promise in plan.promise:
-        job = pending.get(promise.job_id)
+        job = running.get(promise.job_id) or pending.get(promise.job_id)
         if job is None or promise.job_id in started:
             yield f"{promise.job_id} is promised GPUs and does not wait"
         elif promise.revision != job.revision:

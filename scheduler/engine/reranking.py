@@ -21,10 +21,10 @@ from scheduler.domain.job import JobPhase, StopCause
 from scheduler.domain.placement import Blocked, Placement, PromisedGpus
 from scheduler.domain.plan import Promise, Stop
 from scheduler.domain.snapshot import RunningGang
-from scheduler.engine.placing import place_gang
+from scheduler.engine.making_room import fewest_from_the_end, nodes_of, stay_beside
 from scheduler.engine.scratch import Scratch
 from scheduler.engine.waiting import Waiting
-from scheduler.policies.interface import Key, Offer, Ranks
+from scheduler.policies.interface import Key, Ranks
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ def _ranked(scratch: Scratch, ranks: Ranks) -> list[_Ranked]:
             rank=ranks.rank(gang),
             gang=gang,
             gpus=sum(held.gpus for held in gang.reservations),
-            may_stop=ranks.may_stop(gang) and overdrawn.isdisjoint(_nodes_of(gang)),
+            may_stop=ranks.may_stop(gang) and overdrawn.isdisjoint(nodes_of(gang)),
         )
         for gang in scratch.snapshot.holding
         if gang.job.phase is not JobPhase.STOPPING and gang.job.stop_requested is None
@@ -114,7 +114,7 @@ def _pass_until(key: Key | None, bench: _Bench, scratch: Scratch) -> None:
         if not each.is_given_up:
             continue
         free.hold(each.gang.reservations)
-        if scratch.standing.is_covered(_nodes_of(each.gang)):
+        if scratch.standing.is_covered(nodes_of(each.gang)):
             each.is_given_up = False
         else:
             free.let_go(each.gang.reservations)
@@ -149,56 +149,22 @@ def _make_room(waiting: Waiting, bench: _Bench, scratch: Scratch) -> bool:
     gpus_free = sum(left for left in free.gpus if left > 0)
     if gpus_free + sum(each.gpus for each in behind) < waiting.request.gpus:
         return False
-    found = _fewest_from_the_end(waiting, behind, scratch)
+    found = fewest_from_the_end(waiting, [each.gang for each in behind], scratch)
     if found is None:
         return False
     first, placement = found
-    for each in behind[first:]:
-        free.let_go(each.gang.reservations)
-    free.take(placement, waiting.request)
-    for each in behind[first:]:
-        free.hold(each.gang.reservations)
-        if not scratch.standing.is_covered(_nodes_of(each.gang)):
-            free.let_go(each.gang.reservations)
+    gone = behind[first:]
+    victims = {
+        gang.job.id
+        for gang in stay_beside(waiting, placement, [each.gang for each in gone], scratch)
+    }
+    for each in gone:
+        if each.gang.job.id in victims:
             each.is_given_up = True
             each.beneficiary = waiting.job.id
-            bench.leaving |= _nodes_of(each.gang)
+            bench.leaving |= nodes_of(each.gang)
     _promise(waiting, placement, scratch)
     return True
-
-
-def _fewest_from_the_end(
-    waiting: Waiting, behind: Sequence[_Ranked], scratch: Scratch
-) -> tuple[int, Placement] | None:
-    """From where on the gangs have to go, and where the job stands then; None if all are not
-    enough. More gangs gone is never less room, so the place is found by halving."""
-    best = _placement_without(behind, waiting, scratch) if behind else None
-    if best is None:
-        return None
-    enough, too_few = 0, len(behind)
-    while too_few - enough > 1:
-        middle = (enough + too_few) // 2
-        found = _placement_without(behind[middle:], waiting, scratch)
-        if found is None:
-            too_few = middle
-        else:
-            enough, best = middle, found
-    return enough, best
-
-
-def _placement_without(
-    gone: Sequence[_Ranked], waiting: Waiting, scratch: Scratch
-) -> Placement | None:
-    """Where the job would stand without these gangs, if the policy likes it."""
-    free = scratch.standing.free
-    with free.trial():
-        for each in gone:
-            free.let_go(each.gang.reservations)
-        placement = place_gang(waiting.request, free, scratch.rules)
-    if not isinstance(placement, Placement):
-        return None
-    declined = scratch.policy.accept(waiting.job, Offer(placement=placement))
-    return placement if declined is None else None
 
 
 def _give(waiting: Waiting, placement: Placement, bench: _Bench, scratch: Scratch) -> None:
@@ -220,7 +186,3 @@ def _promise(waiting: Waiting, placement: Placement, scratch: Scratch) -> None:
         nodes=len({assignment.node for assignment in placement.assignments}),
         gpus=waiting.request.gpus,
     )
-
-
-def _nodes_of(gang: RunningGang) -> set[NodeName]:
-    return {held.node for held in gang.reservations}

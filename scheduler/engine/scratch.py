@@ -98,8 +98,9 @@ class Scratch:
             self.next_wakeup = at
 
     def leaves_line(self) -> set[JobId]:
-        """Jobs that start."""
-        return {start.job_id for start in self.start}
+        """Jobs that start, or will where gangs were stopped for them."""
+        promised = {promise.job_id for promise in self.promise}
+        return promised | {start.job_id for start in self.start}
 
     def refuse(self, waiting: Waiting, answer: Blocked) -> None:
         """All jobs of its kind wait, and need not be asked."""

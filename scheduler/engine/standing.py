@@ -36,6 +36,10 @@ class Standing:
         """By number of the request."""
         self.promises: dict[JobId, Placement] = {}
         """Where waiting jobs start next; held as if they were there already."""
+        self.moving: dict[JobId, tuple[Placement, GangRequest]] = {}
+        """Where gangs start next that are being stopped to move there; held as well."""
+        self.stopped: set[JobId] = set()
+        """Waiting jobs that have run before."""
         self.ticking: set[JobId] = set()
         """Waiting jobs whose clocks run."""
         self.unstarted: list[tuple[Instant, JobId]] = []
@@ -56,6 +60,7 @@ class Standing:
         standing = cls(tree, snapshot.nodes)
         for gang in snapshot.holding:
             standing.free.hold(gang.reservations)
+            standing.moves(gang.job)
         standing.holds_besides(snapshot.held_besides)
         for job in snapshot.pending:
             standing.waits(job)
@@ -72,6 +77,8 @@ class Standing:
             self.free.hold(gang_besides)
         for job_id, placement in self.promises.items():
             self.free.take(placement, self.line[job_id].request)
+        for placement, request in self.moving.values():
+            self.free.take(placement, request)
         self._changed()
 
     def clear(self) -> None:
@@ -79,6 +86,8 @@ class Standing:
         self.line.clear()
         self.promises.clear()
         self._besides = ()
+        self.moving.clear()
+        self.stopped.clear()
         self.ticking.clear()
         self.unstarted.clear()
         self.renew(self.free.tree, self.free.nodes, ())
@@ -87,6 +96,8 @@ class Standing:
         """A job waits, or one that waited has changed."""
         self.waits_no_more(job.id)
         self.line.put(job, self._number(gang_request(job.spec)))
+        if job.ran_for:
+            self.stopped.add(job.id)
         if job.first_started_at is None:
             insort(self.unstarted, (job.submitted_at, job.id))
         if job.waiting is not None and job.waiting.runs_since is not None:
@@ -112,12 +123,32 @@ class Standing:
             self.free.release(promised, self.line[job_id].request)
             self._changed()
         self.ticking.discard(job_id)
+        self.stopped.discard(job_id)
         if job_id in self.line:
             entry = (self.line[job_id].job.submitted_at, job_id)
             place = bisect_left(self.unstarted, entry)
             if self.unstarted[place : place + 1] == [entry]:
                 del self.unstarted[place]
         self.line.drop(job_id)
+
+    def moves(self, job: Job) -> None:
+        """A job that holds GPUs moves to those that are promised to it, if any are."""
+        if job.promised is not None:
+            request = self.request_of(job)
+            self.moving[job.id] = (job.promised, request)
+            self.free.take(job.promised, request)
+            self._changed()
+
+    def moves_no_more(self, job_id: JobId) -> None:
+        """It has left, or does not hold anything any more."""
+        found = self.moving.pop(job_id, None)
+        if found is not None:
+            self.free.release(*found)
+            self._changed()
+
+    def request_of(self, job: Job) -> GangRequest:
+        """What a job asks for; the same object for equal ones."""
+        return self._number(gang_request(job.spec)).request
 
     def holds(self, before: Sequence[Reservation], now: Sequence[Reservation]) -> None:
         """A gang holds these instead of those."""

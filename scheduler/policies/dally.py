@@ -21,6 +21,7 @@ from scheduler.policies import holding_out
 from scheduler.policies.elders import Elders
 from scheduler.policies.holding_out import Lessons
 from scheduler.policies.interface import Key, Offer, PolicyMaker
+from scheduler.policies.moves import Moves
 from scheduler.policies.remaining import remaining_time
 from scheduler.policies.sensitive_order import SensitiveOrder
 
@@ -54,6 +55,7 @@ class Dally:
         self._knobs = knobs
         self._order = SensitiveOrder(self._snapshot)
         self._elders = Elders(self._snapshot)
+        self._moves = Moves(self._snapshot, self._order)
         self._judged: dict[tuple[Ladder, Offer], _Judged] = {}
         self._episodes: dict[JobId, WaitEpisode] = {}
 
@@ -80,6 +82,11 @@ class Dally:
     def elders(self) -> Elders:
         """Large gangs hold domains when they have waited long."""
         return self._elders
+
+    @property
+    def moves(self) -> Moves:
+        """Network-sensitive preemption and upgrades."""
+        return self._moves
 
     def blocks_later(self, job: Job) -> bool:
         """Never: who waits leaves the GPUs to the others."""
@@ -164,7 +171,8 @@ class Dally:
         if self._knobs.clock == WaitClock.PENDING:
             waiting = replace(waiting, began_at=job.phase_since, runs_since=job.phase_since)
         ladder = self._ladder(job)
-        lessons = Lessons(waits=self._snapshot.past_waits, now=now, knobs=self._knobs)
+        knobs = self._snapshot.knobs_of(job.spec.queue)
+        lessons = Lessons(waits=self._snapshot.past_waits, now=now, knobs=knobs)
         remaining = remaining_time(job, ladder, self._snapshot)
         timers = holding_out.timers_of(job, ladder, remaining, lessons)
         return replace(waiting, timers=timers)

@@ -46,6 +46,11 @@ class Fifo:
         """The order is all there is."""
         return None
 
+    @property
+    def moves(self) -> None:
+        """Nobody is stopped for proximity."""
+        return None
+
     def blocks_later(self, job: Job) -> bool:
         """In a queue whose policy is the strict one."""
         name = job.spec.queue

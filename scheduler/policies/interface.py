@@ -5,12 +5,13 @@ The engine asks in this order, once a cycle:
     accept(job, offer)  take this placement, or wait (declining never holds up the others)
     patience            timers and clocks of jobs that decline offers, if any do
     elders              jobs that have waited too long go first, and may keep a domain free
+    moves               gangs that are stopped, or moved, so that one runs closer together
     blocks_later(job)   whether a job that stays behind holds up those after it
     ranks               how running gangs stand among the jobs that wait, if they may be stopped
     next_decision_at()  when its answers may change though nothing else happens
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -109,6 +110,35 @@ class Elders(Protocol):
         ...
 
 
+class Moves(Protocol):
+    """The part of a policy that stops running gangs so that one of them runs closer together."""
+
+    def stake(self, job: Job) -> Duration:
+        """Run time a waiting job saves by a placement it accepts now; 0: nobody is stopped for
+        it."""
+        ...
+
+    def victims(self, job: Job) -> Sequence[RunningGang]:
+        """Gangs that may be stopped for it now, the one to go first last."""
+        ...
+
+    def is_worth(self, job: Job, victims: Sequence[RunningGang]) -> bool:
+        """Whether what the job saves is worth what these lose."""
+        ...
+
+    def price(self, gang: RunningGang) -> Duration:
+        """Run time the gang loses by being stopped now."""
+        ...
+
+    def upgradable(self) -> Sequence[RunningGang]:
+        """Gangs that would gain by closer GPUs, the one that would gain most first."""
+        ...
+
+    def is_upgrade(self, gang: RunningGang, placement: Placement) -> bool:
+        """Whether going there is worth a restart to a running gang."""
+        ...
+
+
 class Policy(Orders, Protocol):
     """A policy that looks at one snapshot."""
 
@@ -124,6 +154,11 @@ class Policy(Orders, Protocol):
     @property
     def elders(self) -> "Elders | None":
         """Who looks after jobs that wait too long; None: the order is all there is."""
+        ...
+
+    @property
+    def moves(self) -> "Moves | None":
+        """Who is stopped so that a gang runs closer together; None: nobody."""
         ...
 
     def blocks_later(self, job: Job) -> bool:

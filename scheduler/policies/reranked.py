@@ -28,6 +28,11 @@ class Reranked:
         """The order is all there is."""
         return None
 
+    @property
+    def moves(self) -> None:
+        """Nobody is stopped for proximity."""
+        return None
+
     def blocks_later(self, job: Job) -> bool:
         """Never."""
         return False

@@ -20,8 +20,8 @@ from scheduler.domain.ids import QueueName
 from scheduler.domain.instants import MINUTE, Duration, Instant, elapsed, in_seconds
 from scheduler.domain.job import Job
 from scheduler.domain.knobs import JobOrder
+from scheduler.domain.restarts import quantum
 from scheduler.domain.snapshot import RunningGang, Snapshot
-from scheduler.policies.bounds import quantum
 from scheduler.policies.interface import Key
 from scheduler.policies.ordering import (
     GITTINS_CLASSES,

@@ -1,0 +1,71 @@
+"""What stopping a gang costs its job, and how long it runs undisturbed."""
+
+from dataclasses import replace
+
+from scheduler.domain.instants import HOUR, Duration, Instant, after
+from scheduler.domain.job import Job, JobSpec
+from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.patience import EVICTIONS_KEPT, Evictions
+
+
+def restart_cost(spec: JobSpec, knobs: PolicyKnobs) -> Duration:
+    """What one restart of the job takes."""
+    declared = spec.checkpoint.restart_cost
+    return knobs.restart_cost if declared is None else declared
+
+
+def checkpoint_interval(spec: JobSpec, knobs: PolicyKnobs) -> Duration:
+    """How often the job saves its progress."""
+    every = spec.checkpoint.every
+    return knobs.checkpoint_interval if every is None else every
+
+
+def saves_when_told(spec: JobSpec) -> bool:
+    """Whether the job writes a checkpoint when it is warned that it will be stopped."""
+    return spec.checkpoint.is_declared and spec.checkpoint.warning > 0
+
+
+def quantum(spec: JobSpec, knobs: PolicyKnobs) -> Duration:
+    """How long a gang runs before it may be stopped for others' proximity."""
+    restarts = knobs.quantum_restarts * restart_cost(spec, knobs)
+    if saves_when_told(spec):
+        return Duration(round(restarts))
+    checkpoints = knobs.quantum_checkpoints * checkpoint_interval(spec, knobs)
+    return Duration(round(max(restarts, checkpoints)))
+
+
+def is_movable(spec: JobSpec) -> bool:
+    """Whether its user has said that it stands being stopped."""
+    return spec.checkpoint.is_declared or spec.is_preemptible
+
+
+def price_of_stop(spec: JobSpec, ran: Duration, knobs: PolicyKnobs) -> Duration:
+    """Run time lost by stopping a gang that has run for so long: since its checkpoint, and a
+    restart."""
+    if saves_when_told(spec):
+        unsaved = Duration(0)
+    elif spec.checkpoint.is_declared:
+        unsaved = Duration(ran % max(1, checkpoint_interval(spec, knobs)))
+    else:
+        unsaved = ran
+    return Duration(unsaved + restart_cost(spec, knobs))
+
+
+def evicted(job: Job, ran: Duration, knobs: PolicyKnobs, now: Instant) -> Evictions:
+    """What the job remembers after one more stop for another's sake, or a move."""
+    before = job.evictions
+    return replace(
+        before,
+        recent=(*before.recent, now)[-EVICTIONS_KEPT:],
+        lost=Duration(before.lost + price_of_stop(job.spec, ran, knobs)),
+    )
+
+
+def bears_another(job: Job, ran_for: Duration, price: Duration, knobs: PolicyKnobs) -> bool:
+    """Whether what it has lost by evictions stays a small share of what it has run."""
+    return job.evictions.lost + price <= knobs.lost_share_max * ran_for
+
+
+def bears_it_now(job: Job, knobs: PolicyKnobs, now: Instant) -> bool:
+    """Whether it was not stopped too often in the last hour."""
+    return job.evictions.since(after(now, Duration(-HOUR))) < knobs.evictions_per_hour
