@@ -43,13 +43,13 @@ class SaidLosses:
 def victim(name: str = "v", **changes: object) -> Job:
     """A job of one node that has run for very long, and says that it stands being stopped."""
     job = a_job(name, checkpoint=SAVES)
-    return replace(job, ran_for=Duration(400 * HOUR), **changes)  # type: ignore[arg-type]
+    return replace(job, ran_for=Duration(400 * HOUR), **changes)  # type: ignore[arg-type]  # any field
 
 
 def hurt(name: str = "s", **changes: object) -> Job:
     """A gang of two nodes that was stopped before, and lost much by distance."""
     job = replace(a_job(name, workers=2), ran_for=Duration(HOUR), first_started_at=at(1))
-    return replace(job, **changes)  # type: ignore[arg-type]
+    return replace(job, **changes)  # type: ignore[arg-type]  # any field
 
 
 def a_world(
@@ -122,7 +122,7 @@ def test_a_gang_gives_way_to_one_that_gains_far_more_by_proximity() -> None:
 )
 def test_who_is_never_stopped_for_proximity(changes: Mapping[str, object]) -> None:
     gang = rivals(victim())[0]
-    gang = replace(gang, job=replace(gang.job, **changes))  # type: ignore[arg-type]
+    gang = replace(gang, job=replace(gang.job, **changes))  # type: ignore[arg-type]  # any field
     losses = {"s": 3.0, "v": 1.0}
     assert not stopped(planned(a_world(hurt(), running=[gang, *rivals(victim())[1:]], lost=losses)))
 
@@ -189,7 +189,7 @@ def test_when_stopping_all_who_may_be_stopped_makes_no_room_nobody_is_stopped() 
 
 def spread(**changes: object) -> RunningGang:
     """A gang that runs across the racks and would be three times as fast inside one."""
-    job = replace(a_job("m", workers=2, checkpoint=SAVES), **changes)  # type: ignore[arg-type]
+    job = replace(a_job("m", workers=2, checkpoint=SAVES), **changes)  # type: ignore[arg-type]  # any field
     return on(job, "r1-n0", "r2-n0")
 
 
