@@ -148,6 +148,7 @@ def _create_jobs() -> None:
         sa.Column("revision", sa.BigInteger(), nullable=False),
         sa.Column("changed", sa.BigInteger(), nullable=False),
         sa.Column("promised", sa.Text(), nullable=True),
+        sa.Column("former", sa.Text(), nullable=True),
         sa.Column("waiting", sa.Text(), nullable=True),
         sa.Column("evictions", sa.Text(), nullable=True),
         sa.Column("spec", sa.Text(), nullable=False),

@@ -267,6 +267,7 @@ def _claim(
         attempts=job.attempts + 1,
         not_before=None,
         promised=None,
+        former=None,
         waiting=None if job.waiting is None else job.waiting.standing(now),
         last_placed_at=now,
         start_number=start_number,

@@ -156,8 +156,10 @@ def _job_after_end(gang: Gang, outcome: Outcome, moment: Moment) -> Gang:
     moved = gang.job.moved_to(
         then.phase, at=moment.now, reason=outcome, message=gang.attempt.message
     )
+    is_node_lost = outcome is Outcome.NODE_LOST and then.phase is JobPhase.PENDING
     job = replace(
         moved,
+        former=gang.attempt.placement if is_node_lost else None,
         not_before=after(moment.now, then.backoff) if then.backoff else None,
         stop_requested=None,
         stop_now=False,

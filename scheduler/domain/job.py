@@ -322,6 +322,8 @@ class Job:
     promised: Placement | None = None
     """Where it starts next: GPUs that gangs were stopped for its sake to leave. While it waits,
     nobody else gets them."""
+    former: Placement | None = None
+    """Where it ran when a node was lost under it: the next attempt keeps what is left of that."""
     waiting: WaitEpisode | None = None
     """Its present wait, or the last one while it runs; None: no offer was declined."""
     evictions: Evictions = NO_EVICTIONS

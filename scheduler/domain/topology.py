@@ -84,6 +84,11 @@ class Node:
         assert self.gpus >= 0, self.name
         assert self.gpu_indices is None or len(self.gpu_indices) == self.gpus, self.name
 
+    @property
+    def takes_workers(self) -> bool:
+        """Whether it is in order, so that new workers may come."""
+        return self.is_ready and not (self.is_cordoned or self.taints)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyDomain:

@@ -7,7 +7,6 @@ from scheduler.domain.instants import Instant
 from scheduler.domain.placement import LevelMissing, NeverFits, Placement, PoolMissing, PromisedGpus
 from scheduler.domain.plan import Plan, Start, Withdrawal
 from scheduler.domain.snapshot import Snapshot
-from scheduler.domain.topology import Node
 from scheduler.engine.clocks import keep_clocks
 from scheduler.engine.decision import Decision, answers_of
 from scheduler.engine.holding import Holds, elders_of, hold
@@ -78,7 +77,7 @@ def _keep_promises(scratch: Scratch) -> None:
     for waiting in sorted(promised, key=lambda waiting: (waiting.key or (), waiting.job.id)):
         placement = standing.promises[waiting.job.id]
         names = {assignment.node for assignment in placement.assignments}
-        if not all(_takes_workers(standing.nodes.get(name)) for name in names):
+        if not all(standing.takes_workers(name) for name in names):
             # A node is lost: the job has to look elsewhere, and what is left is anybody's.
             standing.free.release(placement, waiting.request)
             scratch.void.append(waiting.job)
@@ -101,10 +100,6 @@ def _withdrawals(scratch: Scratch) -> Iterator[Withdrawal]:
     for job in scratch.void:
         if job.id not in replaced:
             yield Withdrawal(job_id=job.id, revision=job.revision)
-
-
-def _takes_workers(node: Node | None) -> bool:
-    return node is not None and node.is_ready and not (node.is_cordoned or node.taints)
 
 
 def _walk(scratch: Scratch, policy: Policy) -> None:

@@ -1,6 +1,6 @@
 """The scratch pad of one decision, and the one question every recipe asks: where does it fit?"""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduler.domain.ids import JobId, QueueName
 from scheduler.domain.instants import Instant
@@ -11,6 +11,7 @@ from scheduler.domain.snapshot import Snapshot
 from scheduler.domain.waits import WaitObservation
 from scheduler.engine.choosing import DEFAULT_RULES, FIRST_FIT, Rules
 from scheduler.engine.placing import place_gang
+from scheduler.engine.replacing import replace_lost
 from scheduler.engine.standing import Standing
 from scheduler.engine.waiting import Kind, Waiting, Walk
 from scheduler.policies.interface import Offer, Policy
@@ -54,27 +55,19 @@ class Scratch:
 
     def place(self, waiting: Waiting) -> Placement | Blocked:
         """Where the gang fits now, or why nowhere; whether the policy likes it is not asked."""
-        number = waiting.kind.request
-        offer = self.offers.get(number)
-        if offer is not None:
-            return offer.placement
-        known = self.parked.get(number)
-        if known is None and not self.has_changed:
-            known = self.standing.parked.get(number)
-        if known is None:
-            answer = place_gang(waiting.request, self.standing.free, self.rules)
-            if isinstance(answer, Placement):
-                if self.policy.ranks is None:
-                    self.offers[number] = Offer(placement=answer)
-                return answer
-            known = answer
-        self.parked[number] = known
-        return known
+        answer = self._place_alike(waiting)
+        if waiting.job.former is not None and isinstance(answer, Placement):
+            again = self._where_it_was(waiting, waiting.job.former)
+            if again is not None and again.tier <= answer.tier:
+                return again
+        return answer
 
     def accepts(self, waiting: Waiting, placement: Placement) -> bool:
         """Whether the policy takes the offer; if not, its reason is the job's answer."""
         job = waiting.job
-        offer = self.offers.get(waiting.kind.request) or Offer(placement=placement)
+        offer = self.offers.get(waiting.kind.request)
+        if offer is None or offer.placement is not placement:
+            offer = Offer(placement=placement)
         declined = self.policy.accept(job, offer)
         if declined is not None:
             self.blocked[job.id] = declined
@@ -106,3 +99,40 @@ class Scratch:
         """All jobs of its kind wait, and need not be asked."""
         self.alike[waiting.kind] = answer
         self.walk.shut(waiting.kind)
+
+    def _place_alike(self, waiting: Waiting) -> Placement | Blocked:
+        """The answer to all jobs of a kind."""
+        number = waiting.kind.request
+        offer = self.offers.get(number)
+        if offer is not None:
+            return offer.placement
+        known = self.parked.get(number)
+        if known is None and not self.has_changed:
+            known = self.standing.parked.get(number)
+        if known is None:
+            answer = place_gang(waiting.request, self.standing.free, self.rules)
+            if isinstance(answer, Placement):
+                if self.policy.ranks is None:
+                    self.offers[number] = Offer(placement=answer)
+                return answer
+            known = answer
+        self.parked[number] = known
+        return known
+
+    def _where_it_was(self, waiting: Waiting, former: Placement) -> Placement | None:
+        """The place it ran at when a node was lost, with that node replaced.
+
+        None if somebody else has come to what was left of it, or if nothing was.
+        """
+        standing = self.standing
+        names = {assignment.node for assignment in former.assignments}
+        lost = frozenset(name for name in names if not standing.takes_workers(name))
+        if names <= lost:
+            return None
+        kept = tuple(a for a in former.assignments if a.node not in lost)
+        with standing.free.trial():
+            standing.free.take(replace(former, assignments=kept), waiting.request)
+            if not standing.is_covered(names - lost):
+                return None
+            answer = replace_lost(waiting.request, former, lost, standing.free, self.rules)
+        return answer if isinstance(answer, Placement) else None

@@ -171,6 +171,11 @@ class Standing:
         self._besides = now
         self._changed()
 
+    def takes_workers(self, name: NodeName) -> bool:
+        """Whether there is such a node and it is in order."""
+        node = self.nodes.get(name)
+        return node is not None and node.takes_workers
+
     def is_covered(self, names: Iterable[NodeName]) -> bool:
         """Whether no more is held and promised on these nodes than they have."""
         free = self.free

@@ -46,8 +46,9 @@ from scheduler.ports.unit import (
     SaveProject,
     Unit,
 )
-from tests.builders import a_job, a_role
+from tests.builders import a_job, a_placement, a_role
 from tests.contract.stores import (
+    CLUSTER,
     DONE,
     HOLD,
     JOB,
@@ -99,6 +100,7 @@ FULL_JOB = Job(
     restarts_user=3,
     restarts_infra=2,
     failures_in_row=1,
+    former=a_placement(CLUSTER, JOB, {CLUSTER.nodes[0].name: 2}),
     waiting=WaitEpisode(
         began_at=Instant(3),
         timers=(TierTimer(level=LevelName("rack"), timer=None, samples=4),),

@@ -129,6 +129,7 @@ jobs = Table(
     Column("revision", BigInteger, nullable=False),
     Column("changed", BigInteger, nullable=False),
     _json("promised", nullable=True),
+    _json("former", nullable=True),
     _json("waiting", nullable=True),
     _json("evictions", nullable=True),
     # The two long ones stand last: SQLite reads a row from its front and stops where it may.

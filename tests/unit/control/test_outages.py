@@ -74,6 +74,66 @@ def test_a_cancel_during_an_outage_is_noted_and_carried_out_after_it() -> None:
     assert world.phase("a") is JobPhase.CANCELLED
 
 
+def a_gang_in_the_larger_rack() -> World:
+    """`gang` runs on r1-n0 and r1-n1; the tighter r2, which `other` held, is free again."""
+    world = World("r1: 8 8 8 8\nr2: 8 8", script=Script(runs(36_000)))
+    world.submit(a_job("other", workers=2))
+    world.ticks()
+    world.submit(a_job("gang", workers=2))
+    world.ticks()
+    assert nodes_of(world, "gang") == ["r1-n0", "r1-n1"]
+    world.cancel("other")
+    world.run(seconds(60))
+    return world
+
+
+def nodes_of(world: World, name: str) -> list[str]:
+    """Where the latest attempt of a job is."""
+    placement = world.attempts(name)[-1].placement
+    return [assignment.node for assignment in placement.assignments]
+
+
+def test_a_gang_that_loses_a_node_keeps_the_others() -> None:
+    world = a_gang_in_the_larger_rack()
+    world.cluster.lose_node("r1-n0")
+    world.run(seconds(120))
+    assert world.attempts("gang")[0].outcome is Outcome.NODE_LOST
+    assert (world.phase("gang"), len(world.attempts("gang"))) == (JobPhase.RUNNING, 2)
+    assert nodes_of(world, "gang") == ["r1-n1", "r1-n2"]
+    assert world.job("gang").former is None
+
+
+def test_a_new_leader_knows_what_is_left_of_a_gang() -> None:
+    world = a_gang_in_the_larger_rack()
+    world.cluster.lose_node("r1-n0")
+    world.run(seconds(5))
+    assert world.job("gang").former is not None
+    world.restart()
+    world.run(seconds(120))
+    assert nodes_of(world, "gang") == ["r1-n1", "r1-n2"]
+
+
+def test_a_gang_whose_nodes_have_gone_to_others_is_placed_anew() -> None:
+    world = a_gang_in_the_larger_rack()
+    world.cluster.lose_node("r1-n0")
+    world.tick()
+    # While the gang backs off, everything that is left of its rack goes to another.
+    world.submit(a_job("wide", workers=3))
+    world.run(seconds(120))
+    assert nodes_of(world, "wide") == ["r1-n1", "r1-n2", "r1-n3"]
+    assert nodes_of(world, "gang") == ["r2-n0", "r2-n1"]
+
+
+def test_a_gang_does_not_stay_where_it_would_be_spread_wider() -> None:
+    world = World("r1: 8 8 8\nr2: 8 8", script=Script(runs(36_000)))
+    world.submit(a_job("gang", workers=2))
+    world.ticks()
+    assert nodes_of(world, "gang") == ["r2-n0", "r2-n1"]
+    world.cluster.lose_node("r2-n0")
+    world.run(seconds(120))
+    assert nodes_of(world, "gang") == ["r1-n0", "r1-n1"]
+
+
 def test_a_node_that_is_unready_for_a_short_while_costs_nothing() -> None:
     world = World("r1: 8", knobs=PolicyKnobs(node_lost_after=seconds(300)))
     world.submit(a_job("a"))
