@@ -1,15 +1,17 @@
 """What every test may ask for: the recorded data if it is there, and databases."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.databases import Databases
 from tests.not_run import not_run
+from tests.proof import Tally, is_long
 
 pytest_plugins = ["tests.cluster.cluster_fixtures"]
 
+TALLY = Tally()
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -28,6 +30,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="URL",
         help="a PostgreSQL server in which tests may make databases (default: one is started)",
     )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Count what a long version shows."""
+    report = yield
+    if is_long():
+        TALLY.note(item, report)
+    return report
+
+
+def pytest_sessionfinish() -> None:
+    """Write what the long versions have shown into docs/proof.md."""
+    TALLY.record()
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import json
 import multiprocessing
 import os
 import signal
+import ssl
 import sys
 from collections.abc import Mapping, Sequence
 from multiprocessing.process import BaseProcess
@@ -21,6 +22,9 @@ from tests.polling import wait_until
 
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["server.app", "server.serving", "tests.servers"])
+
+_NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Servers of tests speak plain HTTP: reading all certificates for each request takes long."""
 
 START_S_MAX = 60.0
 TERMINAL = ("Succeeded", "Failed", "Cancelled")
@@ -154,6 +158,7 @@ class Server:
             headers={"Authorization": f"Bearer {self.token}", **(headers or {})},
             timeout=30,
             trust_env=False,
+            verify=_NO_CERTIFICATES,
         )
 
     def submit(self, name: str, command: Sequence[str], **spec: object) -> httpx2.Response:
@@ -171,6 +176,10 @@ class Server:
     def job(self, name: str) -> Any:
         """A job as the API shows it."""
         return self.request("GET", f"/api/v1/projects/default/jobs/{name}").json()
+
+    def phases(self) -> dict[str, str]:
+        """Where every job is, by name."""
+        return {job["metadata"]["name"]: job["status"]["phase"] for job in self.jobs()}
 
     def jobs(self) -> list[Any]:
         """Every job."""

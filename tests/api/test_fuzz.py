@@ -39,14 +39,17 @@ def a_served_schema() -> schemathesis.BaseSchema:
     return served
 
 
+EXAMPLES = times(ci=15, proof=1_000)
+"""Requests to each route."""
+
 # No server reads logs here: that is a 503 by itself.
 schema = a_served_schema().exclude(operation_id=["getLogs"])
 
 
-@pytest.mark.proof
+@pytest.mark.proof(examples=EXAMPLES)
 @schema.parametrize()
 @settings(
-    max_examples=times(ci=15, proof=1_000),
+    max_examples=EXAMPLES,
     derandomize=True,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -24,6 +24,9 @@ from tests.contract.cutting_proxy import Cut, CuttingProxy
 from tests.contract.ledgers import Load
 from tests.contract.stores import an_audit_row, an_event, insert, write
 from tests.databases import Databases, PostgresServer
+from tests.proof import times
+
+DATABASE_KILLS = times(ci=2, proof=100)
 
 
 @pytest.fixture
@@ -172,6 +175,7 @@ def server() -> Iterator[PostgresServer]:
         yield made
 
 
+@pytest.mark.proof(kills=DATABASE_KILLS)
 def test_what_was_acknowledged_survives_the_death_of_the_database(server: PostgresServer) -> None:
     upgrade(server.url)
     acked: set[str] = set()
@@ -195,7 +199,7 @@ def test_what_was_acknowledged_survives_the_death_of_the_database(server: Postgr
         for thread in threads:
             thread.start()
         try:
-            for _ in range(2):
+            for _ in range(DATABASE_KILLS):
                 wait_for_more(acked)
                 server.kill()
                 wait_for_more(unknown)

@@ -34,8 +34,9 @@ from tests.contract.sqlite_faults import (
 )
 from tests.contract.stores import insert
 from tests.databases import Databases
+from tests.proof import times
 
-CLONES = 50
+CLONES = times(ci=50, proof=2_000)
 
 
 @pytest.fixture
@@ -163,6 +164,7 @@ def names_in(store: SqlStore) -> set[str]:
     return names
 
 
+@pytest.mark.proof(clones=CLONES)
 def test_a_copy_of_any_moment_holds_what_was_acknowledged_by_then(
     url: str, path: Path, tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import httpx2
@@ -50,8 +50,8 @@ class KillingGround:
         """How often the server died, by point; `random` for deaths at a random time."""
         self.acknowledged: dict[str, Story] = {}
         """Jobs of which the client has read that they were accepted."""
-        self.is_settled = False
-        """The books have been compared and agree."""
+        self.on_settled: Callable[[], None] = lambda: None
+        """Called when the books have been compared and agree."""
         self._wanted: dict[str, Story] = {}
         """Jobs still to be submitted."""
         self._to_cancel: dict[str, bool] = {}
@@ -102,7 +102,7 @@ class KillingGround:
         with open_store(self._database_url, is_server=False) as store:
             assert store.reservations() == (), "reservations leaked"
             assert store.live().jobs == ()
-        self.is_settled = True
+        self.on_settled()
 
     def close(self) -> None:
         """End what a failed test has left."""
@@ -145,8 +145,11 @@ class KillingGround:
         return f"{open_jobs}, {list(self._wanted)}, {self._to_cancel}, {self.server.errors[-2000:]}"
 
     def _ask(self) -> None:
+        if not self._wanted and not self._to_cancel:
+            return
+        phases = self.server.phases()
         for name, story in list(self._wanted.items()):
-            if not self._may_come(story):
+            if not self._may_come(story, phases):
                 continue
             answer = self.server.request(
                 "POST",
@@ -159,22 +162,22 @@ class KillingGround:
             if story.is_cancelled:
                 self._to_cancel[name] = False
         for name, was_gentle in list(self._to_cancel.items()):
-            if was_gentle or self.server.phase(name) in {"Running", "Stopping"}:
+            if was_gentle or phases.get(name) in {"Running", "Stopping"}:
                 answer = self.server.cancel(name, now=was_gentle)
                 assert answer.status_code < 300, answer.text
                 self._to_cancel[name] = True
                 if was_gentle:
                     del self._to_cancel[name]
 
-    def _may_come(self, story: Story) -> bool:
+    def _may_come(self, story: Story, phases: Mapping[str, str]) -> bool:
         """Whether the job it is to take the GPUs from runs, or has ended before it could come."""
         first = story.comes_after
         if not first:
             return True
         if any(name.startswith(first) for name in self._wanted):
             return False
-        phases = [self.server.phase(name) for name in self.acknowledged if name.startswith(first)]
-        return "Running" in phases or set(phases) <= set(TERMINAL)
+        found = {phase for name, phase in phases.items() if name.startswith(first)}
+        return "Running" in found or found <= set(TERMINAL)
 
     def _job_file(self, name: str, story: Story) -> dict[str, object]:
         command = ["sh", "-c", f"{STARTED}; {story.script}"]
@@ -202,8 +205,7 @@ class KillingGround:
     def _is_over(self) -> bool:
         if self._wanted or self._to_cancel:
             return False
-        jobs = self.server.request("GET", "/api/v1/jobs?limit=500").json()
-        return all(job["status"]["phase"] in TERMINAL for job in jobs["items"])
+        return set(self.server.phases().values()) <= set(TERMINAL)
 
     def _check_jobs(self) -> None:
         for name, story in self.acknowledged.items():

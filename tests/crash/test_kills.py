@@ -1,8 +1,7 @@
 """`kill -9` of the server, at every named point and at random moments, on each store."""
 
 import random
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from scheduler.ports.kill_points import KillPoint
 from tests.crash.killing_ground import KillingGround
 from tests.crash.stories import points
 from tests.databases import Databases
-from tests.proof import record, times
+from tests.proof import times
 
 RANDOM_KILLS = 20
 """In one batch; after each batch the books are compared."""
@@ -19,38 +18,35 @@ RANDOM_KILLS = 20
 NAMED_POINTS_MIN = 25
 
 
-@pytest.fixture(scope="module")
-def tally() -> Iterator[Counter[str]]:
-    """Kills and jobs by store, over all batches; the figures of a long run."""
-    counts: Counter[str] = Counter()
-    yield counts
-    for store in ("sqlite", "postgres"):
-        kills, jobs = counts[f"{store} kills"], counts[f"{store} jobs"]
-        figures = f"{kills} kills, {jobs} accepted jobs: 0 lost, 0 workers doubled, 0 leaks"
-        if kills:
-            record(f"kill -9 of the server on {store}", figures)
-
-
 @pytest.fixture(params=["sqlite", "postgres"])
 def ground(
-    request: pytest.FixtureRequest, tmp_path: Path, databases: Databases, tally: Counter[str]
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    databases: Databases,
+    record_property: Callable[[str, object], None],
 ) -> Iterator[KillingGround]:
     """A folder and a database of the kind, with a first token."""
-    url = "" if request.param == "sqlite" else databases.new("postgres")
-    made = KillingGround(tmp_path, database_url=url)
+    kind: str = request.param
+    made = KillingGround(
+        tmp_path, database_url="" if kind == "sqlite" else databases.new("postgres")
+    )
     made.prepare()
+    made.on_settled = lambda: record_property(f"kills on {kind}", made.kills.total())
     yield made
     made.close()
-    if made.is_settled:
-        tally[f"{request.param} kills"] += made.kills.total()
-        tally[f"{request.param} jobs"] += len(made.acknowledged)
 
 
-def test_nothing_is_lost_doubled_or_leaked_by_kills_at_every_point(ground: KillingGround) -> None:
-    for point in points():
+@pytest.mark.proof
+@pytest.mark.parametrize("turn", range(times(ci=1, proof=9)))
+def test_nothing_is_lost_doubled_or_leaked_by_kills_at_every_point(
+    ground: KillingGround, turn: int
+) -> None:
+    order = list(points())
+    random.Random(turn).shuffle(order)
+    for point in order:
         ground.die_at(point)
     ground.settle_accounts()
-    assert set(ground.kills) == set(points())
+    assert set(ground.kills) == set(KillPoint)
 
 
 @pytest.mark.proof

@@ -7,16 +7,20 @@ should have run has run exactly once, and every end is the one its script gives.
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from scheduler.ports.kill_points import KillPoint
 from tests.local.crashing_server import SCRIPTS, WORKERS
+from tests.proof import times
 from tests.source_tree import ROOT
 
 KILLED = -9
 TIMES_MAX = 60
+KILLS_MAX = 8
+"""In one folder; by then the gangs have come to their ends."""
 
 LOCAL_POINTS = [point for point in KillPoint if point.startswith("local.")]
 
@@ -61,23 +65,27 @@ def check(folder: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("point", LOCAL_POINTS)
 def test_a_death_at_any_point_doubles_and_loses_nothing(tmp_path: Path, point: KillPoint) -> None:
-    times = 1
+    nth = 1
     # Each new server dies a step later than the one before, until one gets through.
-    while (code := serve(tmp_path, f"{point}:{times}")) == KILLED:
-        times += 1
-        assert times < TIMES_MAX
+    while (code := serve(tmp_path, f"{point}:{nth}")) == KILLED:
+        nth += 1
+        assert nth < TIMES_MAX
     assert code == 0
-    assert times > 1, f"{point} was never reached"
+    assert nth > 1, f"{point} was never reached"
     check(tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
-def test_deaths_at_random_moments_double_and_lose_nothing(tmp_path: Path, seed: int) -> None:
+@pytest.mark.proof
+@pytest.mark.parametrize("seed", range(times(ci=4, proof=125)))
+def test_deaths_at_random_moments_double_and_lose_nothing(
+    tmp_path: Path, seed: int, record_property: Callable[[str, object], None]
+) -> None:
     rng = random.Random(seed)
-    for _ in range(8):
-        # A server needs about 0.4 s to start and the gangs about a second.
-        if serve(tmp_path, life_s=rng.uniform(0.3, 1.2)) == 0:
-            break
+    kills = 0
+    # A server needs about 0.4 s to start and the gangs about a second.
+    while kills < KILLS_MAX and serve(tmp_path, life_s=rng.uniform(0.3, 1.2)) == KILLED:
+        kills += 1
     assert serve(tmp_path) == 0
     check(tmp_path)
+    record_property("kills", kills)

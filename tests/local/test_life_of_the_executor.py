@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from scheduler.adapters.local.cluster import LocalCluster
+from scheduler.adapters.local.folders import Layout
+from scheduler.adapters.local.gang_making import GangMaker, InUse
 from scheduler.domain.errors import AlreadyServingError, ClusterUnavailableError
 from scheduler.ports.cluster import WorkerState
 from tests.contract.cluster_worlds import WallClock
@@ -70,6 +72,19 @@ def test_half_published_gangs_are_cleared_away(executor: Executor) -> None:
     (half / "gang.json").write_text("{")
     executor.cluster.start()
     assert not half.exists()
+
+
+def test_a_gang_that_was_to_stop_before_it_was_made_is_never_made(executor: Executor) -> None:
+    executor.cluster.close()
+    order = an_order(command=sh("exec sleep 600"))
+    # A server has published the gang and noted the stop, and died before it made a worker.
+    folder = GangMaker(Layout(executor.folder / "data"), settings(executor.folder)).publish(
+        order, InUse()
+    )
+    folder.mark_stopped(kill_at=0)
+    executor.cluster.start()
+    (end,) = executor.ends()
+    assert (end.state, end.exit_code, end.started_at) == (WorkerState.ENDED, 143, None)
 
 
 def test_an_unreadable_gang_does_not_stop_the_others(

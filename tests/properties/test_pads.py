@@ -14,8 +14,9 @@ from scheduler.engine.placing import place_gang
 from tests.proof import times
 from tests.properties.gangs import World, gangs, worlds
 
-pytestmark = pytest.mark.proof
-many = settings(max_examples=times(ci=100, proof=5_000), deadline=None)
+EXAMPLES = times(ci=100, proof=5_000)
+pytestmark = pytest.mark.proof(examples=EXAMPLES)
+many = settings(max_examples=EXAMPLES, deadline=None)
 
 
 @many

@@ -22,8 +22,9 @@ ALL_RULES = [
     for is_anywhere in (False, True)
 ]
 
-pytestmark = pytest.mark.proof
-many = settings(max_examples=times(ci=200, proof=5_000), deadline=None)
+EXAMPLES = times(ci=200, proof=5_000)
+pytestmark = pytest.mark.proof(examples=EXAMPLES)
+many = settings(max_examples=EXAMPLES, deadline=None)
 
 
 @many

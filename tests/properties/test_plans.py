@@ -19,7 +19,8 @@ from scheduler.policies.registry import POLICIES, policy_named
 from tests.builders import a_cluster, a_job, a_running_gang, a_snapshot, at
 from tests.proof import times
 
-pytestmark = pytest.mark.proof
+EXAMPLES = times(ci=150, proof=5_000)
+pytestmark = pytest.mark.proof(examples=EXAMPLES)
 
 RACKS = st.lists(
     st.lists(st.sampled_from([0, 2, 4, 8]), min_size=1, max_size=4), min_size=1, max_size=3
@@ -73,13 +74,13 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
 
 
 @given(snapshot=snapshots())
-@settings(max_examples=times(ci=150, proof=5_000), deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_every_plan_keeps_its_promises(snapshot: Snapshot) -> None:
     check_plan(snapshot, decide(snapshot, policy_named(snapshot.knobs.policy)))
 
 
 @given(snapshot=snapshots())
-@settings(max_examples=times(ci=150, proof=5_000), deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_nothing_that_fits_is_left_waiting_by_a_backfilling_policy(snapshot: Snapshot) -> None:
     snapshot = replace(snapshot, knobs=PolicyKnobs(policy="fifo-backfill"))
     plan = decide(snapshot, policy_named("fifo-backfill"))
@@ -101,7 +102,7 @@ def test_nothing_that_fits_is_left_waiting_by_a_backfilling_policy(snapshot: Sna
 
 
 @given(snapshot=snapshots(), arrivals=jobs(prefix="new"), rng=st.randoms(use_true_random=False))
-@settings(max_examples=times(ci=200, proof=5_000), deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_a_decision_on_a_standing_that_has_followed_equals_one_made_anew(
     snapshot: Snapshot, arrivals: list[Job], rng: random.Random
 ) -> None:

@@ -16,8 +16,9 @@ from tests.properties.gangs import World, plain_gangs, worlds
 Spots = Mapping[int, int]
 """Workers per node (as a number in the tree)."""
 
-pytestmark = pytest.mark.proof
-many = settings(max_examples=times(ci=150, proof=5_000), deadline=None)
+EXAMPLES = times(ci=150, proof=5_000)
+pytestmark = pytest.mark.proof(examples=EXAMPLES)
+many = settings(max_examples=EXAMPLES, deadline=None)
 
 
 @many

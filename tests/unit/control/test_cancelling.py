@@ -79,6 +79,18 @@ def test_a_stubborn_gang_is_killed_when_its_grace_is_over() -> None:
     assert (attempt.outcome, attempt.worker_ends[0].exit_code) == (Outcome.CANCELLED_BY_USER, 137)
 
 
+def test_gpus_of_a_stopping_gang_are_held_until_its_workers_have_ended() -> None:
+    world = World("r1: 8", script=Script(STUBBORN))
+    world.submit(a_job("a", gpus=8))
+    world.ticks()
+    world.submit(a_job("b", gpus=8))
+    world.cancel("a")
+    world.run(seconds(119))
+    assert (world.phase("a"), world.phase("b")) == (JobPhase.STOPPING, JobPhase.PENDING)
+    world.run(seconds(2))
+    assert (world.phase("a"), world.phase("b")) == (JobPhase.CANCELLED, JobPhase.RUNNING)
+
+
 def test_cancel_now_skips_the_grace() -> None:
     world = World(script=Script(STUBBORN))
     world.submit(a_job("a"))

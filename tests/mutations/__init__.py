@@ -1,0 +1,1 @@
+"""Faults planted on purpose: for each, a test that finds it."""
