@@ -6,10 +6,12 @@ from email.message import Message
 from itertools import islice
 from typing import Annotated, TypeVar
 
+from anyio import fail_after
 from fastapi import Depends
 from pydantic import ValidationError
 from starlette.requests import ClientDisconnect, Request
 
+from api.dependencies import Services
 from api.documents.document import BYTES_MAX, Document, body_problems
 from api.documents.reading import JSON_TYPES, YAML_TYPES, read_document
 from api.errors import RequestError
@@ -73,14 +75,20 @@ async def _read(request: Request, types: frozenset[str]) -> bytes:
     encoding = request.headers.get("content-encoding", "identity")
     if encoding != "identity":
         raise RequestError("UnsupportedMediaType", "compressed bodies are not read")
+    services: Services = request.app.state.services
+    limit_s = services.limits.body_seconds_max
     data = bytearray()
     try:
-        async for chunk in request.stream():
-            if len(data) + len(chunk) > BYTES_MAX:
-                raise too_large()
-            data += chunk
+        with fail_after(limit_s):
+            async for chunk in request.stream():
+                if len(data) + len(chunk) > BYTES_MAX:
+                    raise too_large()
+                data += chunk
     except ClientDisconnect as error:
         raise RequestError("MalformedBody", "the body ends early") from error
+    except TimeoutError as error:
+        detail = f"the body was not whole after {limit_s:g} s"
+        raise RequestError("BodyTooSlow", detail, headers={"Connection": "close"}) from error
     if data and _media_type(request) not in types:
         given = request.headers.get("content-type", "none")[:80]
         wanted = ", ".join(sorted(types))

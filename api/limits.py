@@ -16,6 +16,8 @@ class ApiLimits:
     page_default: int = 100
     page_max: int = 500
     log_lines_max: int = 10_000
+    body_seconds_max: float = 30.0
+    """A body that takes longer is given up: its sender would hold a connection for ever."""
     log_bytes_max: int = 10 * 1024 * 1024
     streams_max: int = 1000
     """Open watches and followed logs together."""

@@ -176,7 +176,7 @@ _REASONS = (
         409,
         "The job has not ended",
         "Only a job that has ended can be deleted.",
-        "Cancel it first, or pass ?cancel=true (`dally delete` does).",
+        "Cancel it first, or pass ?cancel=true (`dally delete --cancel`).",
     ),
     Reason(
         "FieldIsImmutable",
@@ -198,6 +198,13 @@ _REASONS = (
         "Not the version you know",
         "The object's version is not the one in If-Match.",
         "Read it again and repeat.",
+    ),
+    Reason(
+        "BodyTooSlow",
+        408,
+        "The body took too long",
+        "A body must be whole within 30 seconds.",
+        "Send it again; if the way is slow, in a smaller file.",
     ),
     Reason(
         "BodyTooLarge",

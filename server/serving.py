@@ -27,6 +27,7 @@ from server.foundation import Foundation
 from server.killing import arm_kill_point
 from server.listening import BACKLOG
 from server.machine import offered
+from server.patience import PatientProtocol
 from server.release import VERSION
 
 EXIT_LOOP_DIED = 70
@@ -116,6 +117,7 @@ def _http_server(app: FastAPI, settings: Settings) -> uvicorn.Server:
         log_config=None,
         access_log=False,
         ws="none",
+        http=PatientProtocol,
         server_header=False,
         backlog=BACKLOG,
         timeout_graceful_shutdown=max(1, round(in_seconds(settings.stop_timeout))),

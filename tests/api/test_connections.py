@@ -86,6 +86,15 @@ def test_a_body_whose_length_is_told_in_two_ways_is_refused(
     assert caplog.records == []
 
 
+def test_a_body_that_does_not_come_is_given_up() -> None:
+    door = FrontDoor()
+    door.limit(body_seconds_max=0.1)
+    with serving(door) as live:
+        answer = exchange(live, a_post(live, "Content-Length: 100"), [b"{"])
+    assert answer.startswith("HTTP/1.1 408"), answer
+    assert "the body was not whole after 0.1 s" in answer
+
+
 def test_a_body_may_begin_with_a_byte_order_mark(live: LiveServer) -> None:
     with live.client() as client:
         body = b"\xef\xbb\xbf" + json.dumps(a_file("marked")).encode()
