@@ -39,13 +39,14 @@ def serve(settings: Settings, config: Config, listening: socket.socket) -> int:
     """Serve until SIGTERM or SIGINT; the exit code. Raises SchedulerError when it can not start."""
     arm_kill_point(settings.kill_point)
     with ExitStack() as stack:
-        store = stack.enter_context(database.open_to_serve(settings))
+        metrics = Metrics(version=VERSION)
+        store = stack.enter_context(database.open_to_serve(settings, metrics.observe_write))
         apply_config(store, config)
         foundation = Foundation(
             settings=settings,
             config=config,
             store=store,
-            metrics=Metrics(version=VERSION),
+            metrics=metrics,
             address=_address(settings, listening),
         )
         is_local = settings.executor is Executor.LOCAL and settings.role is Role.ALL

@@ -11,6 +11,7 @@ from tools.reference import (
     configuration,
     errors,
     job_file,
+    metrics,
     server_commands,
     settings,
 )
@@ -27,6 +28,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "docs/reference/dallyd.md": server_commands.page,
     "docs/reference/errors.md": errors.page,
     "docs/reference/job-file.md": job_file.page,
+    "docs/reference/metrics.md": metrics.page,
     "helm/README.md": chart.page,
 }
 

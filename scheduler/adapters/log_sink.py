@@ -14,7 +14,7 @@ WARNINGS = frozenset(
         "claim_lost",
     }
 )
-SILENT = frozenset({"counted"})
+SILENT = frozenset({"counted", "idled", "holding_out", "timer"})
 """Only numbers for a dashboard."""
 
 

@@ -1,6 +1,9 @@
-"""What the loop and the API tell, as metrics by name. No job, user or pod is ever a label."""
+"""What the loop, the API and the store tell, as metrics by name; docs/reference/metrics.md is made
+of them. No job, user, node or pod is ever a label: a label's values are few and known.
+"""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -13,67 +16,35 @@ _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 _WAITS_S: Final = (1.0, 10.0, 60.0, 300.0, 1_800.0, 3_600.0, 14_400.0, 86_400.0, 604_800.0)
 _SIZE_CLASSES: Final = ((0, "0"), (1, "1"), (8, "2-8"), (64, "9-64"), (512, "65-512"))
 
+_TROUBLES: Final = ("store_unavailable", "cluster_unavailable", "deposed", "lease_lapsed")
+
 
 class Metrics:
-    """All metrics of one process; an EventSink, and what counts requests."""
+    """All metrics of one process; an EventSink, and what counts requests and writes."""
 
     def __init__(self, *, version: str) -> None:
         self.registry = CollectorRegistry()
-        registry = self.registry
-        self._jobs = Gauge("dally_jobs", "Live jobs", ["queue", "state"], registry=registry)
-        self._pending = Gauge("dally_pending_reason", "Waiting jobs", ["reason"], registry=registry)
-        self._gpus = Gauge("dally_gpus", "GPUs", ["state", "product"], registry=registry)
-        self._leader = Gauge("dally_leader", "Whether this process leads", registry=registry)
-        self._epoch = Gauge("dally_leader_epoch", "Its leadership term", registry=registry)
-        self._waits = Histogram(
-            "dally_job_queue_seconds",
-            "Time in the queue until placed",
-            ["queue", "gpus"],
-            buckets=_WAITS_S,
-            registry=registry,
-        )
-        self._rounds = Histogram(
-            "dally_scheduling_round_seconds",
-            "Time of one decision",
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self._ends = Counter("dally_attempts", "Ended attempts", ["outcome"], registry=registry)
-        self._failures = Counter(
-            "dally_attempt_failures",
-            "Attempts that ended in failure",
-            ["reason"],
-            registry=registry,
-        )
-        self._preemptions = Counter(
-            "dally_preemptions", "Evicted gangs", ["reason"], registry=registry
-        )
-        self._errors = Counter(
-            "dally_loop_troubles", "Ticks cut short", ["reason"], registry=registry
-        )
-        self._requests = Counter(
-            "dally_http_requests", "Requests", ["route", "method", "code"], registry=registry
-        )
-        self._request_seconds = Histogram(
-            "dally_http_request_seconds",
-            "Time of a request",
-            ["route"],
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        Gauge("dally_build_info", "What runs", ["version"], registry=registry).labels(version).set(
-            1
-        )
+        self._make_state()
+        self._make_decisions()
+        self._make_waiting()
+        self._make_process()
+        self._gauge("dally_build_info", "The version that runs; always 1.", "version").labels(
+            version
+        ).set(1)
         self._takers: Mapping[str, Callable[[Facts], None]] = {
             "counted": self._counted,
             "leadership": self._leadership,
             "cycle_decided": self._cycle_decided,
             "gang_placed": self._gang_placed,
             "gang_moved": self._gang_moved,
-            "store_unavailable": lambda _: self._errors.labels("store_unavailable").inc(),
-            "cluster_unavailable": lambda _: self._errors.labels("cluster_unavailable").inc(),
-            "deposed": lambda _: self._errors.labels("deposed").inc(),
-            "lease_lapsed": lambda _: self._errors.labels("lease_lapsed").inc(),
+            "gang_evicted": lambda facts: self._evictions.labels(facts["cause"]).inc(),
+            "holding_out": self._holding_out,
+            "idled": lambda facts: self._idled.labels(facts["queue"]).inc(_number(facts, "gpu_s")),
+            "wait_paid": lambda facts: self._paid.labels(facts["queue"]).inc(
+                _number(facts, "gpu_s")
+            ),
+            "timer": self._timer,
+            **{name: self._trouble(name) for name in _TROUBLES},
         }
 
     def emit(self, name: str, facts: Facts) -> None:
@@ -87,9 +58,120 @@ class Metrics:
         self._requests.labels(route, method, str(status)).inc()
         self._request_seconds.labels(route).observe(seconds)
 
+    def observe_write(self, *, seconds: float, failure: str) -> None:
+        """One write of the store has ended; `failure` is the code of its error, or empty."""
+        self._write_seconds.observe(seconds)
+        if failure:
+            self._write_failures.labels(failure).inc()
+
     def text(self) -> bytes:
         """Everything, as Prometheus reads it."""
         return generate_latest(self.registry)
+
+    def _make_state(self) -> None:
+        self._jobs = self._gauge(
+            "dally_jobs", "Live jobs by queue and phase. Leader only.", "queue", "state"
+        )
+        self._pending = self._gauge(
+            "dally_pending_reason", "Waiting jobs by why they wait. Leader only.", "reason"
+        )
+        self._gpus = self._gauge(
+            "dally_gpus",
+            "GPUs by state (`total`, `allocated`, `idle`, `unhealthy`) and model. Leader only.",
+            "state",
+            "product",
+        )
+        self._leader = self._gauge("dally_leader", "Whether this process leads.")
+        self._epoch = self._gauge("dally_leader_epoch", "Its leadership term.")
+
+    def _make_decisions(self) -> None:
+        self._rounds = self._histogram(
+            "dally_scheduling_round_seconds", "Time of one decision.", buckets=_SECONDS
+        )
+        self._decisions = self._counter(
+            "dally_decisions",
+            "What decisions came to: gangs to `start` or `stop`, places promised (`promise`), jobs "
+            "that begin to hold out for closer GPUs (`decline`).",
+            "kind",
+        )
+        self._waits = self._histogram(
+            "dally_job_queue_seconds",
+            "Time in the queue until placed, by queue and gang size.",
+            "queue",
+            "gpus",
+            buckets=_WAITS_S,
+        )
+        self._ends = self._counter("dally_attempts", "Ended attempts by outcome.", "outcome")
+        self._failures = self._counter(
+            "dally_attempt_failures", "Attempts that ended in failure.", "reason"
+        )
+        self._evictions = self._counter(
+            "dally_evictions",
+            "Gangs that decisions have stopped, by cause: `Preempt` for another gang, `Upgrade` "
+            "for closer GPUs of their own.",
+            "cause",
+        )
+        self._preemptions = self._counter(
+            "dally_preemptions", "Evicted gangs that have left, by outcome.", "reason"
+        )
+        self._errors = self._counter(
+            "dally_loop_troubles", "Ticks that were cut short, by why.", "reason"
+        )
+
+    def _make_waiting(self) -> None:
+        self._holding_gpus = self._gauge(
+            "dally_idle_by_choice_gpus",
+            "Free GPUs that jobs of a queue have declined and nobody else takes. Leader only.",
+            "queue",
+        )
+        self._holding_saves = self._gauge(
+            "dally_waits_expected_gpu_seconds",
+            "GPU time that the waits of now are predicted to save if they get what they wait for. "
+            "Leader only.",
+            "queue",
+        )
+        self._idled = self._counter(
+            "dally_idle_by_choice_gpu_seconds",
+            "GPU time left idle by declined offers.",
+            "queue",
+        )
+        self._paid = self._counter(
+            "dally_waits_saved_gpu_seconds",
+            "GPU time that ended waits were predicted to save, of those that got closer GPUs.",
+            "queue",
+        )
+        self._timers = self._gauge(
+            "dally_timer_seconds",
+            "The tuner's timer by demand (GPUs, rounded up to a power of two) and level; absent "
+            "where nothing is learned yet. Leader only.",
+            "demand",
+            "level",
+        )
+
+    def _make_process(self) -> None:
+        self._requests = self._counter(
+            "dally_http_requests", "Requests by template of the route.", "route", "method", "code"
+        )
+        self._request_seconds = self._histogram(
+            "dally_http_request_seconds", "Time of a request.", "route", buckets=_SECONDS
+        )
+        self._write_seconds = self._histogram(
+            "dally_db_transaction_seconds",
+            "Time of one write, from asking to on disk.",
+            buckets=_SECONDS,
+        )
+        self._write_failures = self._counter(
+            "dally_db_failures", "Writes that were refused or failed, by code.", "reason"
+        )
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(name, text, labels, registry=self.registry)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(name, text, labels, registry=self.registry)
+
+    def _histogram(self, name: str, text: str, *labels: str, buckets: Iterable[float]) -> Histogram:
+        return Histogram(name, text, labels, buckets=tuple(buckets), registry=self.registry)
 
     def _counted(self, facts: Facts) -> None:
         number = _number(facts, "n")
@@ -108,11 +190,25 @@ class Metrics:
         self._epoch.set(_number(facts, "epoch"))
         if not facts["leads"]:
             # What only a leader knows is not true of this process any more.
-            for gauge in (self._jobs, self._pending, self._gpus):
+            for gauge in (
+                self._jobs,
+                self._pending,
+                self._gpus,
+                self._holding_gpus,
+                self._holding_saves,
+                self._timers,
+            ):
                 gauge.clear()
 
     def _cycle_decided(self, facts: Facts) -> None:
         self._rounds.observe(_number(facts, "decision_s"))
+        for kind, name in (
+            ("start", "started"),
+            ("stop", "stopped"),
+            ("promise", "promised"),
+            ("decline", "declined"),
+        ):
+            self._decisions.labels(kind).inc(_number(facts, name))
 
     def _gang_placed(self, facts: Facts) -> None:
         size = _size_class(int(_number(facts, "gpus")))
@@ -127,6 +223,21 @@ class Metrics:
             self._failures.labels(outcome).inc()
         if facts["is_eviction"]:
             self._preemptions.labels(outcome).inc()
+
+    def _holding_out(self, facts: Facts) -> None:
+        self._holding_gpus.labels(facts["queue"]).set(_number(facts, "gpus"))
+        self._holding_saves.labels(facts["queue"]).set(_number(facts, "saves_gpu_s"))
+
+    def _timer(self, facts: Facts) -> None:
+        labels = (str(facts["demand"]), str(facts["level"]))
+        if facts["timer_s"] is None:
+            with suppress(KeyError):
+                self._timers.remove(*labels)
+        else:
+            self._timers.labels(*labels).set(_number(facts, "timer_s"))
+
+    def _trouble(self, name: str) -> Callable[[Facts], None]:
+        return lambda _: self._errors.labels(name).inc()
 
 
 def _number(facts: Facts, name: str) -> float:

@@ -17,6 +17,7 @@ from scheduler.control.applying import (
 )
 from scheduler.control.census import Census
 from scheduler.control.cluster_watch import ClusterWatch
+from scheduler.control.idle_time import IdleByChoice
 from scheduler.control.lessons import PastLessons
 from scheduler.control.live_jobs import LiveJobs
 from scheduler.control.moves import Moment
@@ -79,7 +80,8 @@ class ControlLoop:
         self._lessons = PastLessons()
         self._settling = Settling(outside, self._live, self._watch, strays=self._strays)
         self._book = AnswerBook()
-        self._timers = TimerWatch()
+        self._timers = TimerWatch(outside.sink)
+        self._idle = IdleByChoice(outside.sink)
         self._census = Census(outside.sink)
         self._epoch: Epoch | None = None
         self._knobs = PolicyKnobs()
@@ -139,6 +141,7 @@ class ControlLoop:
         self._book.forget()
         self._timers.forget()
         self._lessons.forget()
+        self._idle.forget()
         self._basis = None
         self._nodes_saved = -1
         self._due = None
@@ -152,6 +155,7 @@ class ControlLoop:
 
     def _lead(self, epoch: Epoch, now: Instant) -> Instant:
         # 1. Observe: what has changed in the store and in the cluster.
+        self._idle.pass_time(now)
         is_news = self._observe(epoch, now)
         is_due = self._has_unfinished or (self._due is not None and now >= self._due)
         if not is_news and not is_due:
@@ -171,6 +175,7 @@ class ControlLoop:
         has_lost_a_race |= self._decide_and_apply(moment, epoch)
 
         # 4. Tell why the rest waits, and what was learned.
+        self._idle.look_at(self._decision, self._live, self._standing)
         self._tell(epoch, now)
         self._tell_timers(epoch, now)
         self._due = self._next_due(moment)
@@ -271,6 +276,8 @@ class ControlLoop:
                 "pending": len(snapshot.pending),
                 "started": len(decision.plan.start),
                 "stopped": len(decision.plan.stop),
+                "promised": len(decision.plan.promise),
+                "declined": sum(wait.episode.runs_since == now for wait in decision.plan.waits),
                 "decision_s": in_seconds(took),
             },
         )

@@ -95,6 +95,8 @@ class WaitingForCloserTier:
     domains_at_offer: int
     step_slowdown: float
     """Predicted step time of the offer divided by that at the level it waits for."""
+    saves: Duration = Duration(0)
+    """Run time that the closer level is predicted to save over the offer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,6 +109,7 @@ class Dally:
         if needed is not None and clock >= needed:
             return None
         waits_for = _waits_for(episode, clock)
+        offer_s = self._judge(job, ladder, offer).step_s
         return WaitingForCloserTier(
             level=episode.timers[waits_for].level,
             until=None if needed is None else after(now, Duration(needed - clock)),
@@ -117,7 +118,8 @@ class Dally:
             offered_level=offer.placement.tier_name,
             gpus_free_at_offer=job.spec.gpus,
             domains_at_offer=self._domains(offer.placement, ladder.rungs[waits_for].tier),
-            step_slowdown=self._judge(job, ladder, offer).step_s / ladder.rungs[waits_for].step_s,
+            step_slowdown=offer_s / ladder.rungs[waits_for].step_s,
+            saves=self._saves(job, ladder, waits_for, offer_s),
         )
 
     # Patience.
@@ -188,6 +190,12 @@ class Dally:
         if not ladder.names_models and offer.placement.tier < ladder.best.tier:
             return 0
         return self._judge(job, ladder, offer).rung
+
+    def _saves(self, job: Job, ladder: Ladder, waits_for: int, offer_s: float) -> Duration:
+        """Run time saved by getting the rung instead of the offer, for the rest of the job."""
+        remaining = remaining_time(job, ladder, self._snapshot)
+        longer = (offer_s - ladder.rungs[waits_for].step_s) / ladder.best.step_s
+        return Duration(min(holding_out.LONGEST, round(remaining * max(0.0, longer))))
 
     def _judge(self, job: Job, ladder: Ladder, offer: Offer) -> _Judged:
         key = (ladder, offer)

@@ -1,5 +1,6 @@
 """The store on SQLite and PostgreSQL: one writer thread, and readers on their own connections."""
 
+import time
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Several
 from concurrent.futures import TimeoutError as TooLateError
@@ -7,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 from sqlalchemy import Connection, exc
 
@@ -35,7 +36,12 @@ from scheduler.adapters.sql.stuck_rows import StuckRows
 from scheduler.adapters.sql.writer import Transaction, Writer
 from scheduler.domain import ids
 from scheduler.domain.communication import ModelProfile
-from scheduler.domain.errors import NotFoundError, StoreUnavailableError, UnreadableRowError
+from scheduler.domain.errors import (
+    NotFoundError,
+    SchedulerError,
+    StoreUnavailableError,
+    UnreadableRowError,
+)
 from scheduler.domain.event import Event
 from scheduler.domain.ids import Epoch, JobId, JobName, ProjectName
 from scheduler.domain.instants import Instant
@@ -66,7 +72,24 @@ T = TypeVar("T")
 _WRITE_S_MAX = 30.0
 
 
-def open_store(database_url: str, *, is_server: bool = True) -> "SqlStore":
+class WriteObserver(Protocol):
+    """Counts writes, for metrics."""
+
+    def __call__(self, *, seconds: float, failure: str) -> None:
+        """One write has ended; `failure` is the code of its error, or empty."""
+        ...
+
+
+def _observe_nothing(*, seconds: float, failure: str) -> None:
+    """Nobody counts."""
+
+
+def open_store(
+    database_url: str,
+    *,
+    is_server: bool = True,
+    observe_write: WriteObserver = _observe_nothing,
+) -> "SqlStore":
     """Open a migrated database.
 
     A server on SQLite holds the data folder alone: AlreadyServingError, with the other's process
@@ -82,7 +105,8 @@ def open_store(database_url: str, *, is_server: bool = True) -> "SqlStore":
             lock = FileLock(lock_file(engines.path)) if is_server else None
         with trouble_in_our_words(), engines.readers.connect() as connection:
             check_schema(connection)
-        return SqlStore(engines, lock=lock, conninfo=postgres_conninfo(database_url))
+        conninfo = postgres_conninfo(database_url)
+        return SqlStore(engines, lock=lock, conninfo=conninfo, observe_write=observe_write)
     except BaseException:
         engines.dispose()
         if lock is not None:
@@ -93,8 +117,16 @@ def open_store(database_url: str, *, is_server: bool = True) -> "SqlStore":
 class SqlStore:
     """A JobStore, an AccountStore, a LeaseStore and a LogArchive; made by `open_store`."""
 
-    def __init__(self, engines: Engines, *, lock: FileLock | None, conninfo: str | None) -> None:
+    def __init__(
+        self,
+        engines: Engines,
+        *,
+        lock: FileLock | None,
+        conninfo: str | None,
+        observe_write: WriteObserver,
+    ) -> None:
         self._engines = engines
+        self._observe_write = observe_write
         self._lock = lock
         self._stuck = StuckRows()
         self._live = LiveReader(self._stuck)
@@ -376,6 +408,16 @@ class SqlStore:
     # How everything above is done.
 
     def _change(self, work: Callable[[Transaction], T], *, is_urgent: bool = False) -> T:
+        began_s, failure = time.monotonic(), ""
+        try:
+            return self._changed(work, is_urgent=is_urgent)
+        except SchedulerError as error:
+            failure = error.code
+            raise
+        finally:
+            self._observe_write(seconds=time.monotonic() - began_s, failure=failure)
+
+    def _changed(self, work: Callable[[Transaction], T], *, is_urgent: bool) -> T:
         future = self._writer.submit(work, is_urgent=is_urgent)
         try:
             return future.result(timeout=_WRITE_S_MAX)

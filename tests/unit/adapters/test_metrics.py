@@ -1,11 +1,21 @@
 """Metrics by name, without a job's or a user's name in any label."""
 
+from pathlib import Path
+
+import pytest
+
 from scheduler.adapters.memory.workers import WorkerScript
 from scheduler.adapters.prometheus import Metrics
+from scheduler.adapters.sql.job_store import open_store
+from scheduler.adapters.sql.migrating import upgrade
+from scheduler.domain.errors import NameTakenError
 from scheduler.domain.instants import seconds
 from scheduler.domain.job import FailurePolicy
+from scheduler.domain.knobs import PolicyKnobs
+from scheduler.ports.unit import InsertJob, Unit
 from tests.builders import a_job
 from tests.worlds import Script, World, runs
+from tools.reference.metrics import described
 
 
 def test_a_run_is_counted() -> None:
@@ -65,3 +75,91 @@ def test_requests_are_counted_by_template() -> None:
     assert (
         'dally_http_requests_total{code="200",method="GET",route="/api/v1/jobs/{name}"} 1.0' in text
     )
+
+
+LABELS = {
+    *("queue", "state", "reason", "product", "gpus", "kind", "outcome", "cause"),
+    *("route", "method", "code", "demand", "level", "version"),
+}
+"""Each has few values: none is the name of a job, a user, a node or a pod."""
+
+
+def test_no_label_has_values_without_end() -> None:
+    assert {label for _, _, labels, _ in described() for label in labels} == LABELS
+
+
+def test_waiting_by_choice_is_counted_by_queue() -> None:
+    """Sixteen free GPUs are declined for a minute, and then a rack becomes free."""
+    knobs = PolicyKnobs(policy="dally-manual", fixed_timer=seconds(600))
+    world = World("r1: 8 8\nr2: 8 8", knobs=knobs)
+    world.submit(a_job("x"), a_job("y"), a_job("z"))
+    world.ticks()
+    world.submit(a_job("s", workers=2))
+    world.cancel("x", at_once=True)
+    world.ticks()
+    waiting = counted(world)
+    assert waiting["dally_idle_by_choice_gpus", "default"] == 16
+    world.run(seconds(60))
+    world.cancel("z", at_once=True)
+    world.run(seconds(10))
+    over = counted(world)
+    assert over["dally_idle_by_choice_gpu_seconds_total", "default"] == 16 * 60
+    assert over["dally_idle_by_choice_gpus", "default"] == 0
+    assert over["dally_decisions_total", "decline"] == 1
+    assert over["dally_decisions_total", "start"] == 4
+
+
+def test_what_waits_have_saved_is_counted_by_queue() -> None:
+    metrics = Metrics(version="x")
+    metrics.emit("holding_out", {"queue": "q", "gpus": 8, "saves_gpu_s": 60.0})
+    metrics.emit("wait_paid", {"queue": "q", "gpu_s": 50.0})
+    metrics.emit("wait_paid", {"queue": "q", "gpu_s": 5.0})
+    text = metrics.text().decode()
+    assert 'dally_waits_expected_gpu_seconds{queue="q"} 60.0' in text
+    assert 'dally_waits_saved_gpu_seconds_total{queue="q"} 55.0' in text
+
+
+def test_a_gpu_that_several_jobs_decline_is_left_idle_once() -> None:
+    knobs = PolicyKnobs(policy="dally-manual", fixed_timer=seconds(600))
+    world = World("r1: 8 8\nr2: 8 8", knobs=knobs)
+    world.submit(a_job("x"), a_job("y"), a_job("z"))
+    world.ticks()
+    world.submit(*(a_job(name, workers=2) for name in ("s1", "s2", "s3")))
+    world.cancel("x", at_once=True)
+    world.ticks()
+    assert counted(world)["dally_idle_by_choice_gpus", "default"] == 16
+
+
+def test_timers_are_shown_while_they_are_known() -> None:
+    metrics = Metrics(version="x")
+    metrics.emit("timer", {"demand": 8, "level": "rack", "timer_s": None})
+    metrics.emit("timer", {"demand": 8, "level": "rack", "timer_s": 300.0})
+    assert 'dally_timer_seconds{demand="8",level="rack"} 300.0' in metrics.text().decode()
+    metrics.emit("timer", {"demand": 8, "level": "rack", "timer_s": None})
+    assert "dally_timer_seconds{" not in metrics.text().decode()
+
+
+def test_writes_are_timed_and_failures_counted_by_code(tmp_path: Path) -> None:
+    metrics = Metrics(version="x")
+    url = f"sqlite:///{tmp_path / 'dally.db'}"
+    upgrade(url)
+    with open_store(url, observe_write=metrics.observe_write) as store:
+        store.write(Unit(changes=(InsertJob(job=a_job("a")),)))
+        with pytest.raises(NameTakenError):
+            store.write(Unit(changes=(InsertJob(job=a_job("a")),)))
+    text = metrics.text().decode()
+    assert "dally_db_transaction_seconds_count 2.0" in text
+    assert 'dally_db_failures_total{reason="AlreadyExists"} 1.0' in text
+
+
+def counted(world: World) -> dict[tuple[str, str], float]:
+    """Samples by name and the value of their one label."""
+    metrics = Metrics(version="x")
+    for name, facts in world.sink.facts:
+        metrics.emit(name, facts)
+    return {
+        (sample.name, next(iter(sample.labels.values()))): sample.value
+        for family in metrics.registry.collect()
+        for sample in family.samples
+        if len(sample.labels) == 1
+    }

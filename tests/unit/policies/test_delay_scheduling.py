@@ -98,6 +98,7 @@ def test_why_tells_until_when_for_what_and_what_is_free() -> None:
         gpus_free_at_offer=16,
         domains_at_offer=2,
         step_slowdown=2.0,
+        saves=Duration(6 * HOUR),
     )
 
 
