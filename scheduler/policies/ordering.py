@@ -16,8 +16,10 @@ S(k) is the Kaplan-Meier estimate of reaching class k, from the service of jobs 
 S(j) and S(j + 1). Nothing here knows how long a job will run.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from scheduler.domain.instants import SECOND, Duration
 
@@ -35,10 +37,7 @@ class ServiceClasses:
 
     def class_of(self, service: ServiceTime) -> int:
         """The class a job with that service is in."""
-        number = 0
-        while (bound := self.upper_bound(number)) is not None and service >= bound:
-            number += 1
-        return number
+        return bisect_right(_bounds_up_to(self, max(self.bounds[-1], service)), service)
 
     def upper_bound(self, number: int) -> ServiceTime | None:
         """The service at which a job leaves class `number`; None if it never does."""
@@ -53,6 +52,18 @@ class ServiceClasses:
         if bound is None or gpus == 0:
             return None
         return Duration(-(-(bound - service) // gpus))
+
+
+@lru_cache(maxsize=256)
+def _bounds(classes: ServiceClasses, count: int) -> tuple[ServiceTime, ...]:
+    bounds = (classes.upper_bound(number) for number in range(count))
+    return tuple(bound for bound in bounds if bound is not None)
+
+
+def _bounds_up_to(classes: ServiceClasses, service: ServiceTime) -> tuple[ServiceTime, ...]:
+    """Upper bounds of classes, at least all of those up to `service`."""
+    beyond = (service // classes.bounds[-1]).bit_length() if classes.factor > 1 else 0
+    return _bounds(classes, len(classes.bounds) + beyond)
 
 
 LAS_CLASSES = ServiceClasses((3_600 * SECOND,), factor=4)
