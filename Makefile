@@ -50,7 +50,7 @@ test-cluster: setup  ## whole nodes, chart, image; needs root
 	$(PYTEST) -m cluster tests/cluster $(ARGS)
 
 .PHONY: proof
-proof: setup  ## the long versions of tests by chance: kills, seeds, examples
+proof: setup  ## the long versions of tests by chance, for hours: kills, seeds, planted faults
 	PROOF=1 $(PYTEST) -m proof $(ARGS)
 
 .PHONY: fmt

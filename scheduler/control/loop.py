@@ -118,18 +118,24 @@ class ControlLoop:
             self._begin_term(None)
             self._outside.sink.emit("deposed", {"mine": error.mine, "current": error.current})
         except LeaseLapsedError:
-            # Half a tick was done: with the books read again, no later one builds on that half.
-            self._begin_term(None)
+            self._take_up_again()
             self._outside.sink.emit("lease_lapsed", {})
+            return now  # It is renewed before all else.
         except StoreUnavailableError as error:
             # What of the last unit was written is not known: read everything again.
             self._begin_term(None)
             self._outside.sink.emit("store_unavailable", {"error": str(error)})
         except ClusterUnavailableError as error:
-            self._watch.expect_anything()
-            self._has_unfinished = True
+            self._take_up_again()
             self._outside.sink.emit("cluster_unavailable", {"error": str(error)})
         return after(now, self._poll)
+
+    def _take_up_again(self) -> None:
+        """Half a tick was done. The next one looks at every gang and decides anew, whatever it
+        sees: nothing is built on that half. What the store holds is known as it is."""
+        self._watch.expect_anything()
+        self._basis = None
+        self._has_unfinished = True
 
     def _begin_term(self, epoch: Epoch | None) -> None:
         """Another term, or none: what was known and asked belongs to the past."""

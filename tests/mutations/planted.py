@@ -38,9 +38,9 @@ MUTATIONS = (
         "::test_nothing_is_asked_of_the_cluster_while_the_lease_has_lapsed",
     ),
     Mutation(
-        what="after a lapsed lease the loop keeps its books",
+        what="a tick that a lapsed lease has ended counts as finished",
         path=f"{CONTROL}/loop.py",
-        old="            self._begin_term(None)\n"
+        old="            self._take_up_again()\n"
         '            self._outside.sink.emit("lease_lapsed", {})',
         new='            self._outside.sink.emit("lease_lapsed", {})',
         found_by="tests/unit/control/test_leases.py"
@@ -138,10 +138,10 @@ MUTATIONS = (
         "::test_a_worker_that_can_not_be_made_is_refused_and_the_gang_never_runs",
     ),
     Mutation(
-        what="the local executor makes a gang that was forgotten once more",
+        what="a new local executor takes up a gang that was forgotten",
         path=f"{LOCAL}/keeper.py",
-        old="elif not self._layout.gang(order.attempt).exists():",
-        new="elif not self._layout.gang(order.attempt).is_released() or True:",
+        old="if not folder.is_forgotten():",
+        new="if folder.exists():",
         found_by="tests/contract/test_cluster.py"
         "::test_a_forgotten_gang_is_not_reported_and_not_made_again",
     ),

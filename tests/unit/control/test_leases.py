@@ -1,11 +1,13 @@
-"""A lease that lapses inside a tick: the tick is given up, and its books are read again."""
+"""A lease that lapses inside a tick: the tick is given up, and the next one starts over."""
 
 import pytest
 
+from scheduler.adapters.memory.job_store import MemoryStore
 from scheduler.adapters.memory.workers import WorkerScript
-from scheduler.domain.ids import Epoch, JobId
+from scheduler.domain.ids import Epoch, JobId, Sequence
 from scheduler.domain.instants import seconds
 from scheduler.domain.job import JobPhase
+from scheduler.ports.job_store import LiveState
 from scheduler.ports.leadership import Leadership
 from tests.builders import a_job
 from tests.worlds import Script, World, runs
@@ -73,3 +75,49 @@ def test_nothing_is_asked_of_the_cluster_while_the_lease_has_lapsed() -> None:
     world.tick()
     assert world.phase("a") is JobPhase.STARTING
     assert world.cluster.orders == []
+
+
+class SlowStore(MemoryStore):
+    """Counts how often everything was read: that takes longer than the lease lasts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.whole_reads = 0
+
+    def live(self, after: Sequence | None = None) -> LiveState:
+        self.whole_reads += after is None
+        return super().live(after)
+
+
+class HurriedLeadership(LapsingLeadership):
+    """Has lapsed in every tick that has read everything."""
+
+    def __init__(self, inner: Leadership, store: SlowStore) -> None:
+        super().__init__(inner, lapse=0)
+        self._store = store
+        self._reads_before = 0
+
+    def lead(self) -> Epoch | None:
+        self._reads_before = self._store.whole_reads
+        return super().lead()
+
+    def is_leader(self) -> bool:
+        return self._store.whole_reads == self._reads_before and super().is_leader()
+
+
+class HurriedWorld(World):
+    """A machine so slow that reading everything outlasts the lease."""
+
+    def new_leadership(self, holder: str) -> Leadership:
+        assert isinstance(self.store, SlowStore)
+        return HurriedLeadership(super().new_leadership(holder), self.store)
+
+
+def test_a_lease_shorter_than_reading_everything_does_not_stop_the_loop() -> None:
+    world = HurriedWorld("r1: 8 8", script=Script(runs(30)), store=SlowStore())
+    world.submit(a_job("a"))
+    world.ticks(2)
+    world.restart()
+    world.run(seconds(60))
+    assert world.sink.named("lease_lapsed")
+    assert world.phase("a") is JobPhase.SUCCEEDED
