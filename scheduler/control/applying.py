@@ -11,11 +11,12 @@ from scheduler.control.writing import revised
 from scheduler.domain.copying import replace
 from scheduler.domain.errors import ConflictError
 from scheduler.domain.event import Event
-from scheduler.domain.ids import AttemptNumber, Epoch, JobId, NodeName, Rank
+from scheduler.domain.explain import explain_eviction
+from scheduler.domain.ids import AttemptNumber, Epoch, JobId, JobName, NodeName, Rank
 from scheduler.domain.instants import Instant, elapsed, in_seconds
 from scheduler.domain.job import Attempt, Job, JobPhase, Outcome
 from scheduler.domain.patience import HeldDomain
-from scheduler.domain.plan import Plan, Start
+from scheduler.domain.plan import Plan, Start, Stop
 from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.domain.snapshot import RunningGang
 from scheduler.domain.topology import Node
@@ -72,7 +73,7 @@ def claim_starts(
         unit, taken = _claim(job, start, indices, epoch=epoch, now=now, start_number=number)
         learned = waits.get(job.id)
         if learned:
-            unit = replace(unit, changes=(*unit.changes, RecordWaits(waits=tuple(learned))))
+            unit = _with_lessons(unit, taken, tuple(learned), now)
         reach(KillPoint.LAUNCH_BEFORE_RESERVE)
         try:
             outside.store.write(unit)
@@ -96,6 +97,19 @@ def claim_starts(
             },
         )
     return Claimed(job_ids=tuple(claimed), has_lost_a_race=len(claimed) < len(plan.start))
+
+
+def _with_lessons(
+    unit: Unit, taken: RunningGang, learned: tuple[WaitObservation, ...], now: Instant
+) -> Unit:
+    """A claim with what its job's wait has taught; a wait in vain is told."""
+    in_vain = [wait for wait in learned if wait.is_censored]
+    told = (events.timer_expired(taken.job, taken.attempt, in_vain, now),) if in_vain else ()
+    return replace(
+        unit,
+        changes=(*unit.changes, RecordWaits(waits=learned)),
+        events=(*told, *unit.events),
+    )
 
 
 def claim_stops(plan: Plan, live: LiveJobs, outside: Outside, *, epoch: Epoch) -> Claimed:
@@ -129,19 +143,31 @@ def _stopped_and_promised(plan: Plan, live: LiveJobs) -> dict[JobId, Job]:
     changed: dict[JobId, Job] = {}
     for stop in plan.stop:
         job = live.attempts[stop.job_id].job
-        changed[job.id] = replace(job, revision=stop.revision, stop_requested=stop.cause)
+        changed[job.id] = replace(
+            job,
+            revision=stop.revision,
+            stop_requested=stop.cause,
+            message=explain_eviction(
+                stop.cause, price=stop.price, beneficiary=_beneficiary(stop, live)
+            ),
+        )
     for to in plan.promise:
         known = changed.get(to.job_id) or live.pending[to.job_id]
         changed[known.id] = replace(known, revision=to.revision, promised=to.placement)
     return changed
 
 
+def _beneficiary(stop: Stop, live: LiveJobs) -> JobName | None:
+    """The name of the job that a gang is stopped for; None if it moves, or nobody waits for it."""
+    job = live.pending.get(stop.beneficiary) if stop.beneficiary else None
+    return None if job is None else job.name
+
+
 def _evictions(plan: Plan, live: LiveJobs, now: Instant) -> Iterator[Event]:
     """One event a stop: for whom, and at what price."""
     for stop in plan.stop:
         gang = live.attempts[stop.job_id]
-        beneficiary = live.pending.get(stop.beneficiary) if stop.beneficiary else None
-        name = None if beneficiary is None else beneficiary.name
+        name = _beneficiary(stop, live)
         yield events.gang_evicted(gang.job, gang.attempt, stop, now, beneficiary=name)
 
 
@@ -154,8 +180,9 @@ def claim_waits(plan: Plan, live: LiveJobs, outside: Outside, *, epoch: Epoch) -
     if not jobs:
         return False
     changes = tuple(SaveJob(job=job, expected_revision=job.revision) for job in jobs)
+    told = tuple(_declined(jobs, live, outside.clock.now()))
     try:
-        outside.store.write(Unit(changes=changes, epoch=epoch))
+        outside.store.write(Unit(changes=changes, events=told, epoch=epoch))
     except ConflictError:
         outside.sink.emit("waits_lost", {"jobs": len(jobs)})
         return True
@@ -168,6 +195,15 @@ def claim_waits(plan: Plan, live: LiveJobs, outside: Outside, *, epoch: Epoch) -
             live.changed(revised(job, job))
             must_look_again = True
     return must_look_again
+
+
+def _declined(jobs: Iterable[Job], live: LiveJobs, now: Instant) -> Iterator[Event]:
+    """Events of the jobs that begin to hold out; repeats of one episode are folded."""
+    for job in jobs:
+        before = live.pending[job.id].waiting
+        held_out = before is not None and before.runs_since is not None
+        if job.waiting is not None and job.waiting.runs_since is not None and not held_out:
+            yield events.offer_declined(job, job.waiting, now)
 
 
 def _held_of(job: Job) -> HeldDomain | None:

@@ -1,9 +1,13 @@
 """What the loop tells of each move; one event a transition, written with it."""
 
+from collections.abc import Iterable
+
 from scheduler.domain.event import Event, EventKind
 from scheduler.domain.explain import (
     clock_time,
+    explain_declined,
     explain_eviction,
+    explain_given_up,
     explain_placement,
     explain_retuned,
     explain_stop,
@@ -11,8 +15,10 @@ from scheduler.domain.explain import (
 from scheduler.domain.ids import JobName
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Attempt, Job, JobPhase, Outcome, StopCause
+from scheduler.domain.patience import WaitEpisode
 from scheduler.domain.plan import Stop
 from scheduler.domain.timers import TimerRow
+from scheduler.domain.waits import WaitObservation
 
 WARNING_CAUSES = frozenset(StopCause) - {StopCause.CANCEL, StopCause.UPGRADE}
 
@@ -38,12 +44,25 @@ def gang_started(job: Job, attempt: Attempt, at: Instant) -> Event:
     return _of(job, attempt, "GangStarted", "every worker runs", at)
 
 
+def offer_declined(job: Job, episode: WaitEpisode, at: Instant) -> Event:
+    """The job could start, and holds out for closer GPUs."""
+    return _of(job, None, "OfferDeclined", explain_declined(episode), at)
+
+
+def timer_expired(
+    job: Job, attempt: Attempt, waits: Iterable[WaitObservation], at: Instant
+) -> Event:
+    """The job has held out in vain."""
+    return _of(job, attempt, "TimerExpired", explain_given_up(waits), at)
+
+
 def gang_evicted(
     job: Job, attempt: Attempt, stop: Stop, at: Instant, *, beneficiary: JobName | None
 ) -> Event:
     """A gang is to be stopped: for whose sake, and what it loses."""
     message = explain_eviction(stop.cause, price=stop.price, beneficiary=beneficiary)
-    return _of(job, attempt, "GangEvicted", message, at)
+    is_upgrade = stop.cause is StopCause.UPGRADE
+    return _of(job, attempt, "GangUpgraded" if is_upgrade else "GangPreempted", message, at)
 
 
 def gang_stopping(job: Job, attempt: Attempt, at: Instant) -> Event:

@@ -23,6 +23,8 @@ from scheduler.domain.patience import carried_on
 from scheduler.domain.restarts import evicted
 from scheduler.ports.cluster import WorkerState
 
+FOR_OTHERS = frozenset({StopCause.PREEMPT, StopCause.UPGRADE})
+
 BEFORE_RELEASE = frozenset({AttemptPhase.RESERVED, AttemptPhase.PREPARING, AttemptPhase.PREPARED})
 """No worker has run a line of the user's code yet: there is nothing to save in a grace."""
 
@@ -222,14 +224,19 @@ def _start_timeout_at(gang: Gang, moment: Moment) -> Instant:
 
 def _stop(gang: Gang, cause: StopCause, moment: Moment) -> Move:
     outcome = gang.outcome_of_stop(cause)
-    is_by_worker = cause is StopCause.WORKER_ENDED
-    message = _message(gang, outcome) if is_by_worker else explain_stop(cause)
+    if cause is StopCause.WORKER_ENDED:
+        message = told = _message(gang, outcome)
+    elif cause in FOR_OTHERS and gang.job.message:
+        # For whose sake and at what price was noted when it was decided.
+        message, told = gang.job.message, f"{explain_outcome(outcome)}: {gang.job.message}"
+    else:
+        message, told = explain_stop(cause), explain_outcome(outcome)
     attempt = replace(
         gang.attempt.moved_to(AttemptPhase.STOPPING, at=moment.now),
         stop_cause=cause,
         kill_at=_kill_at(gang, moment),
         outcome=outcome,
-        message=message if is_by_worker else explain_outcome(outcome),
+        message=told,
     )
     job = gang.job.moved_to(JobPhase.STOPPING, at=moment.now, reason=cause, message=message)
     gang = replace(gang, job=job, attempt=attempt)

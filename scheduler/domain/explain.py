@@ -1,5 +1,6 @@
 """Reasons in words: the only place that makes sentences. API, CLI and events use it."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import assert_never
@@ -8,6 +9,7 @@ from scheduler.domain.exit_codes import SIGNAL_BASE, is_signal
 from scheduler.domain.ids import JobName, NodeName
 from scheduler.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
 from scheduler.domain.job import Attempt, JobPhase, Outcome, StopCause, WorkerEnd
+from scheduler.domain.patience import WaitEpisode
 from scheduler.domain.placement import (
     BackingOff,
     BehindHead,
@@ -24,6 +26,7 @@ from scheduler.domain.placement import (
 )
 from scheduler.domain.timers import TimerRow, TimerSource
 from scheduler.domain.topology import CLUSTER_LEVEL
+from scheduler.domain.waits import WaitObservation
 
 
 class Verdict(StrEnum):
@@ -215,6 +218,24 @@ def explain_eviction(cause: StopCause, *, price: Duration, beneficiary: JobName 
     sentence = f"it makes way for {beneficiary}" if beneficiary else _CAUSES[cause]
     lost = f"; that costs it about {short_duration(price)} of run time" if price else ""
     return f"{sentence}{lost}"
+
+
+def explain_declined(episode: WaitEpisode) -> str:
+    """What a job holds out for that has declined free GPUs; the same words for a whole episode."""
+    held_out = [
+        f"{short_duration(each.timer)} for one {each.level}"
+        if each.timer is not None
+        else f"however long for one {each.level}"
+        for each in episode.timers
+        if each.timer is None or each.timer > 0
+    ]
+    return f"declined free GPUs that lie too far apart: holds out {', then '.join(held_out)}"
+
+
+def explain_given_up(waits: Iterable[WaitObservation]) -> str:
+    """Which waits of a job were in vain, now that it takes wider GPUs."""
+    waited = [f"{short_duration(wait.wait)} for one {wait.level}" for wait in waits]
+    return f"held out {', then '.join(waited)} in vain, and takes what is offered"
 
 
 def explain_placement(placement: Placement) -> str:

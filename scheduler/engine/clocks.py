@@ -37,7 +37,9 @@ class _Keeper:
     def declined(self, waiting: Waiting) -> None:
         """The job could start and does not want to."""
         episode = self._patience.episode(waiting.job)
-        runs = self._patience.runs(is_declined=True, leaves_idle=self._leaves_idle(waiting))
+        runs = self._patience.runs(
+            waiting.job, is_declined=True, leaves_idle=self._leaves_idle(waiting)
+        )
         self._note(waiting, episode.running(self._now) if runs else episode.standing(self._now))
         if runs:
             at = self._patience.expires_at(waiting.job, self._scratch.declined[waiting.job.id])
@@ -48,7 +50,7 @@ class _Keeper:
         """Its clock runs, and nothing was offered."""
         episode = waiting.job.waiting
         assert episode is not None
-        if not self._patience.runs(is_declined=False, leaves_idle=False):
+        if not self._patience.runs(waiting.job, is_declined=False, leaves_idle=False):
             self._note(waiting, episode.standing(self._now))
 
     def _note(self, waiting: Waiting, episode: WaitEpisode) -> None:

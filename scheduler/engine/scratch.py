@@ -34,6 +34,10 @@ class Scratch:
     observations: list[WaitObservation] = field(default_factory=list)
     declined: dict[JobId, Offer] = field(default_factory=dict)
     """Jobs that could start and do not want to, with the offer."""
+    idle: dict[QueueName, int] = field(default_factory=dict)
+    """GPUs that jobs of a queue have declined."""
+    caps: dict[QueueName, int] = field(default_factory=dict)
+    """And may decline; 0: as many as there are."""
     next_wakeup: Instant | None = None
     """When time alone changes something, as far as it is known."""
     blocked: dict[JobId, Blocked] = field(default_factory=dict)
@@ -69,13 +73,24 @@ class Scratch:
         if offer is None or offer.placement is not placement:
             offer = Offer(placement=placement)
         declined = self.policy.accept(job, offer)
+        if self.policy.patience is not None and not self._may_leave_idle(job):
+            declined = None
         if declined is not None:
             self.blocked[job.id] = declined
             if self.policy.patience is not None:
                 self.declined[job.id] = offer
+                self.idle[job.spec.queue] = self.idle.get(job.spec.queue, 0) + job.spec.gpus
         elif self.policy.patience is not None:
             self.observations += self.policy.patience.lessons(job, offer)
         return declined is None
+
+    def _may_leave_idle(self, job: Job) -> bool:
+        """Whether its queue may leave so many more GPUs idle by choice."""
+        queue = job.spec.queue
+        if queue not in self.caps:
+            self.caps[queue] = self.snapshot.knobs_of(queue).idle_gpus_max
+        cap = self.caps[queue]
+        return not cap or self.idle.get(queue, 0) + job.spec.gpus <= cap
 
     def begin(self, waiting: Waiting, placement: Placement) -> None:
         """The job starts there."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from scheduler.domain.ids import JobId
+from scheduler.domain.ids import JobId, QueueName
 from scheduler.domain.instants import Duration, Instant, after
 from scheduler.domain.job import Job
 from scheduler.domain.knobs import JobOrder, PolicyKnobs, Timers, WaitClock
@@ -19,6 +19,7 @@ from scheduler.domain.snapshot import Snapshot
 from scheduler.domain.waits import WaitObservation, demand_bucket
 from scheduler.policies import holding_out
 from scheduler.policies.elders import Elders
+from scheduler.policies.fifo import STRICT
 from scheduler.policies.holding_out import Lessons
 from scheduler.policies.interface import Key, Offer, PolicyMaker
 from scheduler.policies.moves import Moves
@@ -51,12 +52,14 @@ class Dally:
 
     def __init__(self, snapshot: Snapshot, variant: Variant = VARIANTS["dally"]) -> None:
         knobs = variant(snapshot.knobs)
+        self._given = snapshot
+        self._variant = variant
+        self._in_queue: dict[QueueName, PolicyKnobs] = {}
         self._snapshot = snapshot if knobs is snapshot.knobs else replace(snapshot, knobs=knobs)
-        self._knobs = knobs
         self._order = SensitiveOrder(self._snapshot)
         self._elders = Elders(self._snapshot)
         self._moves = Moves(self._snapshot, self._order)
-        self._judged: dict[tuple[Ladder, Offer], _Judged] = {}
+        self._judged: dict[tuple[Ladder, Offer, float], _Judged] = {}
         self._episodes: dict[JobId, WaitEpisode] = {}
 
     @property
@@ -89,8 +92,9 @@ class Dally:
         return self._moves
 
     def blocks_later(self, job: Job) -> bool:
-        """Never: who waits leaves the GPUs to the others."""
-        return False
+        """In a queue that is strict for itself; else who waits leaves the GPUs to the others."""
+        own = self._knobs_of(job).policy
+        return own == STRICT and own != self._given.knobs.policy
 
     def next_decision_at(self) -> Instant | None:
         """Clocks apart, time alone changes nothing."""
@@ -131,9 +135,9 @@ class Dally:
             found = self._episodes[job.id] = self._frozen(job)
         return found
 
-    def runs(self, *, is_declined: bool, leaves_idle: bool) -> bool:
+    def runs(self, job: Job, *, is_declined: bool, leaves_idle: bool) -> bool:
         """See Patience."""
-        match self._knobs.clock:
+        match self._knobs_of(job).clock:
             case WaitClock.IDLE:
                 return is_declined and leaves_idle
             case WaitClock.DECLINED:
@@ -170,14 +174,26 @@ class Dally:
         now = self._snapshot.now
         if waiting is None:
             waiting = WaitEpisode(began_at=now)
-        if self._knobs.clock == WaitClock.PENDING:
+        knobs = self._knobs_of(job)
+        if knobs.clock == WaitClock.PENDING:
             waiting = replace(waiting, began_at=job.phase_since, runs_since=job.phase_since)
         ladder = self._ladder(job)
-        knobs = self._snapshot.knobs_of(job.spec.queue)
         lessons = Lessons(waits=self._snapshot.past_waits, now=now, knobs=knobs)
         remaining = remaining_time(job, ladder, self._snapshot)
         timers = holding_out.timers_of(job, ladder, remaining, lessons)
         return replace(waiting, timers=timers)
+
+    def _knobs_of(self, job: Job) -> PolicyKnobs:
+        """What holds in the job's queue, which may be another variant, or none that waits."""
+        queue = job.spec.queue
+        found = self._in_queue.get(queue)
+        if found is None:
+            knobs = self._given.knobs_of(queue)
+            variant = VARIANTS.get(knobs.policy, VARIANTS["dally-nowait"])
+            found = self._in_queue[queue] = (
+                self._variant(knobs) if knobs.policy == self._given.knobs.policy else variant(knobs)
+            )
+        return found
 
     def _ladder(self, job: Job) -> Ladder:
         assert self._snapshot.step_times is not None, "the engine brings them"
@@ -198,7 +214,7 @@ class Dally:
         return Duration(min(holding_out.LONGEST, round(remaining * max(0.0, longer))))
 
     def _judge(self, job: Job, ladder: Ladder, offer: Offer) -> _Judged:
-        key = (ladder, offer)
+        key = (ladder, offer, self._knobs_of(job).offer_speed_min)
         found = self._judged.get(key)
         if found is None:
             found = self._judged[key] = self._judged_anew(job, ladder, offer.placement)
@@ -216,7 +232,7 @@ class Dally:
             )
         step_s = ladder.rungs[number].step_s if not placement.tier else times.step_s(job, placement)
         rung = holding_out.rung_of_offer(
-            ladder, number=number, step_s=step_s, speed_min=self._knobs.offer_speed_min
+            ladder, number=number, step_s=step_s, speed_min=self._knobs_of(job).offer_speed_min
         )
         return _Judged(rung, max(step_s, ladder.rungs[rung].step_s))
 

@@ -69,7 +69,7 @@ class Patience(Protocol):
         """The job's wait with its timers frozen: as it is, or as it begins now."""
         ...
 
-    def runs(self, *, is_declined: bool, leaves_idle: bool) -> bool:
+    def runs(self, job: Job, *, is_declined: bool, leaves_idle: bool) -> bool:
         """Whether the clock of a waiting job runs until the next cycle.
 
         `leaves_idle`: GPUs that the job could have used stay idle after this one.

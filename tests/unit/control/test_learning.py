@@ -20,6 +20,7 @@ from tests.worlds import Script, World, runs
 
 MANUAL = PolicyKnobs(policy="dally-manual", fixed_timer=Duration(10 * MINUTE))
 WAITS = JobId("id-s")
+WAIT_EVENTS = ("OfferDeclined", "TimerExpired")
 
 
 def a_world_in_which_s_waits() -> World:
@@ -69,6 +70,32 @@ def test_giving_up_is_learned_as_a_wait_in_vain() -> None:
     world.run(Duration(11 * MINUTE))
     assert world.attempts("s")
     assert taught(world) == [("id-s", 10 * MINUTE, True)]
+
+
+def test_declining_is_told_once_for_an_episode_and_giving_up_when_it_happens() -> None:
+    world = a_world_in_which_s_waits()
+    world.run(Duration(11 * MINUTE))
+    told = [e for e in world.store.events(EventQuery(job_id=WAITS)) if e.reason in WAIT_EVENTS]
+    assert [(event.reason, event.message, event.count) for event in told] == [
+        (
+            "OfferDeclined",
+            "declined free GPUs that lie too far apart: holds out 10 min for one rack",
+            1,
+        ),
+        ("TimerExpired", "held out 10 min for one rack in vain, and takes what is offered", 1),
+    ]
+
+
+def test_offers_declined_in_turns_are_one_event_with_a_count() -> None:
+    world = a_world_in_which_s_waits()
+    for name in ("t1", "t2"):
+        # Others take what it declined, and leave it again.
+        world.submit(a_job(name))
+        world.run(seconds(10))
+        world.cancel(name, at_once=True)
+        world.run(seconds(10))
+    told = [e for e in world.store.events(EventQuery(job_id=WAITS)) if e.reason in WAIT_EVENTS]
+    assert [(event.reason, event.count) for event in told] == [("OfferDeclined", 3)]
 
 
 def test_a_wait_that_its_user_ends_was_in_vain() -> None:

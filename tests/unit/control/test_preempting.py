@@ -5,9 +5,12 @@ from dataclasses import replace
 import pytest
 
 from scheduler.adapters.memory.workers import WorkerScript
+from scheduler.domain.explain import explain_eviction
+from scheduler.domain.ids import JobId, JobName
 from scheduler.domain.instants import seconds
 from scheduler.domain.job import Job, JobPhase, Outcome, StopCause
 from scheduler.domain.knobs import PolicyKnobs
+from scheduler.ports.job_store import EventQuery
 from scheduler.ports.unit import SaveJob, Unit
 from tests.builders import a_job
 from tests.worlds import Script, World, runs
@@ -178,3 +181,29 @@ def test_a_gang_that_is_cancelled_while_it_leaves_stays_cancelled() -> None:
     world.run(seconds(40))
     assert world.phase("large") is JobPhase.CANCELLED
     assert world.phase("small") is JobPhase.RUNNING
+
+
+def test_every_eviction_names_for_whom_it_was_in_events_and_in_the_attempt() -> None:
+    world = a_world(a_job("large", gpus=8), script=SLOW_TO_LEAVE)
+    world.submit(a_job("small", gpus=2))
+    world.ticks()
+    assert world.job("large").message == "it makes way for small"
+    world.run(seconds(40))
+    (attempt,) = world.attempts("large")
+    assert attempt.message == (
+        "stopped to make room for another job; it starts again by itself: it makes way for small"
+    )
+    events = world.store.events(EventQuery(job_id=JobId("id-large")))
+    told = [(event.reason, event.message) for event in events]
+    assert ("GangPreempted", "it makes way for small") in told
+    assert ("GangStoppedForPreempt", attempt.message) in told
+
+
+def test_the_price_of_an_eviction_is_said() -> None:
+    price = seconds(300)
+    assert explain_eviction(StopCause.PREEMPT, price=price, beneficiary=JobName("small")) == (
+        "it makes way for small; that costs it about 5 min of run time"
+    )
+    assert explain_eviction(StopCause.UPGRADE, price=price, beneficiary=None) == (
+        "it moves to GPUs that are closer together; that costs it about 5 min of run time"
+    )
