@@ -18,7 +18,7 @@ from scheduler.domain.errors import SchedulerError
 from scheduler.network.presets import PRESETS
 from scheduler.policies.registry import POLICIES
 from scheduler.settings import PREFIX, Settings, load_settings
-from server.data_folder import make_data_dir
+from server.data_folder import make_data_dir, refuse_if_served
 from server.listening import listening_socket
 from server.refusals import refuse_what_can_not_be
 
@@ -137,6 +137,7 @@ def serve(
         settings, cluster_config = load(given)
         refuse_what_can_not_be(settings)
         make_data_dir(settings)
+        refuse_if_served(settings)
         with listening_socket(settings) as listening:
             from server import logs, serving  # noqa: PLC0415 - heavy; all is checked by now
 

@@ -8,6 +8,7 @@ import os
 import tempfile
 from pathlib import Path
 
+from scheduler.adapters.sql.file_lock import FileLock, lock_file
 from scheduler.config_file import ConfigError
 from scheduler.settings import Settings, flag_of
 from scheduler.topology_file import FileProblem
@@ -44,6 +45,15 @@ def make_data_dir(settings: Settings) -> None:
             os.fsync(probe.fileno())
     except OSError as error:
         raise _refusal(folder, error) from error
+
+
+def refuse_if_served(settings: Settings) -> None:
+    """Raise AlreadyServingError if a server holds the SQLite file of the data folder.
+
+    Only a look: the lock is taken when the store is opened, and then it decides.
+    """
+    if not settings.database_url.get_secret_value():
+        FileLock(lock_file(file_of(settings))).release()
 
 
 def look_at_data_dir(settings: Settings) -> str:

@@ -110,7 +110,10 @@ def _one_name(kind: Kind, names: tuple[str, ...]) -> str:
 
 def _cut_note(shown: int, remaining: int) -> str:
     least = "at least " if remaining >= REMAINING_COUNT_MAX else ""
-    return f"showing {shown} of {least}{shown + remaining}, use --limit 0 for all"
+    return (
+        f"showing the oldest {shown} of {least}{shown + remaining}, use --limit 0 for all, or "
+        "--phase, -q and -l for some"
+    )
 
 
 def _list_path(client: Client, kind: Kind, *, is_everywhere: bool) -> str:

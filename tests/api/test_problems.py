@@ -25,7 +25,7 @@ OF_PROBLEMS = (
     r"MalformedError\(\s*",
     r"not_understood\(\s*",
 )
-OF_ENTRIES = (r"reason=", r"PydanticCustomError\(\s*")
+OF_ENTRIES = (r"(?<!Event\()reason=", r"PydanticCustomError\(\s*")
 
 
 def _leaves(kind: type[SchedulerError]) -> Iterator[type[SchedulerError]]:

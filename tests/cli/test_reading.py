@@ -47,7 +47,7 @@ def test_what_get_prints_can_be_applied_again(dally: Dally) -> None:
 
 def test_long_lists_are_never_cut_silently(dally: Dally) -> None:
     answer = dally("get", "jobs", "--limit", "1")
-    assert len(answer.lines) == 2 or "showing 1 of" in answer.err
+    assert len(answer.lines) == 2 or "showing the oldest 1 of" in answer.err
 
 
 def test_describe_shows_workers_and_ends_with_why(dally: Dally) -> None:

@@ -16,9 +16,8 @@ from sqlalchemy import exc
 from scheduler.adapters.sql.connecting import (
     assert_durable,
     database_file,
-    lock_file,
 )
-from scheduler.adapters.sql.file_lock import FileLock
+from scheduler.adapters.sql.file_lock import FileLock, lock_file
 from scheduler.adapters.sql.job_store import SqlStore, open_store
 from scheduler.adapters.sql.migrating import upgrade
 from scheduler.domain.errors import AlreadyServingError, StoreUnavailableError

@@ -134,10 +134,13 @@ def test_a_job_that_must_wait_says_why_and_starts_when_it_can(server: Server) ->
     server.wait_for("big", "Running")
     server.submit("next", ["true"], gpusPerWorker=8)
     why = "/api/v1/projects/default/jobs/next/why"
-    wait_until(lambda: "round" in server.request("GET", why).json(), "a cycle has looked at it")
+    wait_until(
+        lambda: server.request("GET", why).json()["verdict"] != "NotYetConsidered",
+        "a cycle has looked at it",
+    )
     answer = server.request("GET", why).json()
     assert answer["verdict"] == "WaitingForCapacity"
-    assert "room for 0 of 1 worker" in answer["summary"]
+    assert "room for 0 of 1 worker within the whole cluster" in answer["summary"]
     server.cancel("big", now=True)
     server.wait_for("next", "Succeeded")
 

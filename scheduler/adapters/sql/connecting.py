@@ -81,11 +81,6 @@ def postgres_conninfo(database_url: str) -> str | None:
     return url.set(drivername="postgresql").render_as_string(hide_password=False)
 
 
-def lock_file(path: Path) -> Path:
-    """The file whose lock says that a process serves from the SQLite database at `path`."""
-    return path.with_name(f"{path.name}.lock")
-
-
 # SQLite.
 
 

@@ -30,3 +30,8 @@ class FileLock:
     def release(self) -> None:
         """Let another process have it. The file stays: removing it would race with others."""
         os.close(self._descriptor)
+
+
+def lock_file(path: Path) -> Path:
+    """The file whose lock says that a process serves from the SQLite database at `path`."""
+    return path.with_name(f"{path.name}.lock")

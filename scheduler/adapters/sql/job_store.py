@@ -23,12 +23,11 @@ from scheduler.adapters.sql import (
 from scheduler.adapters.sql.changes import carry_out
 from scheduler.adapters.sql.connecting import (
     Engines,
-    lock_file,
     open_engines,
     postgres_conninfo,
     trouble_in_our_words,
 )
-from scheduler.adapters.sql.file_lock import FileLock
+from scheduler.adapters.sql.file_lock import FileLock, lock_file
 from scheduler.adapters.sql.hints import Callbacks, Listener
 from scheduler.adapters.sql.live_queries import LiveReader, all_reservations
 from scheduler.adapters.sql.migrating import check_schema, expect_database

@@ -20,11 +20,10 @@ from sqlalchemy import Connection, Engine, func, select, text
 from scheduler.adapters.sql.connecting import (
     create_private_file,
     database_file,
-    lock_file,
     open_engines,
     trouble_in_our_words,
 )
-from scheduler.adapters.sql.file_lock import FileLock
+from scheduler.adapters.sql.file_lock import FileLock, lock_file
 from scheduler.adapters.sql.tables import THE_ONLY, instance
 from scheduler.domain.errors import WrongSchemaError
 

@@ -1,5 +1,6 @@
 """What is wrong with flags, settings and folders is said before the server itself is imported."""
 
+import os
 import resource
 import subprocess
 import sys
@@ -9,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from scheduler.adapters.sql.file_lock import FileLock
 from scheduler.config_file import ConfigError
 from scheduler.settings import load_settings
-from server.data_folder import look_at_data_dir, make_data_dir
+from server.data_folder import FILE_NAME, look_at_data_dir, make_data_dir
 
 HEAVY = ("alembic", "fastapi", "sqlalchemy", "structlog", "uvicorn")
 
@@ -40,6 +42,19 @@ def test_nothing_heavy_is_imported(arguments: tuple[str, ...], said: str) -> Non
     command = [sys.executable, "-c", TELL_IMPORTS, *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own
     assert said in ended.stdout + ended.stderr
+    assert ended.stderr.endswith("imported: "), ended.stderr
+
+
+def test_a_folder_that_is_served_is_refused_before_anything_heavy_is_imported(
+    tmp_path: Path,
+) -> None:
+    lock = FileLock(tmp_path / f"{FILE_NAME}.lock")
+    command = [sys.executable, "-c", TELL_IMPORTS, "serve", "--port", "0"]
+    ended = subprocess.run(  # noqa: S603 - our own
+        [*command, "--data-dir", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    lock.release()
+    assert f"process {os.getpid()} already serves from {tmp_path}" in ended.stderr
     assert ended.stderr.endswith("imported: "), ended.stderr
 
 
