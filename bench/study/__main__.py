@@ -1,0 +1,78 @@
+"""`python -m bench.study run --out DIR [--part I/N] [--quick]`, then `report --out DIR`."""
+
+import argparse
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+
+from bench.reporting import DATA_DIR, machine
+from bench.study.plan import runs
+from bench.study.reading import read_cells
+from bench.study.running import missing, run_all
+from bench.study.telling import figures, page
+
+
+def main() -> int:
+    """Returns the exit code."""
+    arguments = _parser().parse_args()
+    return _run(arguments) if arguments.command == "run" else _report(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    part, parts = arguments.part
+    mine = list(runs(quick=arguments.quick))[part - 1 :: parts]
+    left = missing(mine, arguments.out)
+    print(machine(), file=sys.stderr)
+    print(f"{len(mine)} runs in this part, {len(left)} to do", file=sys.stderr)
+    console = Console(stderr=True)
+    with Progress(console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("runs", total=len(left))
+        for _ in run_all(left, arguments.out, arguments.data, processes=arguments.processes):
+            progress.advance(task)
+    return 0
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    cells = read_cells(arguments.out)
+    if not cells:
+        print(f"no runs in {arguments.out}", file=sys.stderr)
+        return 2
+    if not arguments.json:
+        print(page(cells))
+        return 0
+    for figure in figures(cells):
+        reference = figure.reference
+        row = asdict(figure) | {"ratio": figure.value / reference if reference else None}
+        print(json.dumps(row))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.study", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="run what is not in the folder yet")
+    run.add_argument("--out", type=Path, required=True, metavar="DIR")
+    run.add_argument("--part", type=_part, default=(1, 1), metavar="I/N", help="only that part")
+    run.add_argument("--quick", action="store_true", help="the small size that CI runs")
+    run.add_argument("--data", type=Path, default=DATA_DIR, metavar="DIR")
+    run.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    report = commands.add_parser("report", help="read the runs of a folder")
+    report.add_argument("--out", type=Path, required=True, metavar="DIR")
+    report.add_argument("--json", action="store_true", help="one JSON object a line")
+    return parser
+
+
+def _part(text: str) -> tuple[int, int]:
+    part, _, parts = text.partition("/")
+    if not (part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not I/N with I from 1 to N")
+    return int(part), int(parts)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,142 @@
+"""Reading the runs of a study: paired ratios with 95 % bounds, cell by cell and over all.
+
+The best length-blind baseline of a cell is the one with the least geometric mean over even seeds;
+all ratios are those of the odd seeds. Bounds are by bootstrap over seeds and, for mean completion
+times of open arrivals, over blocks of whole weeks inside each seed.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from pathlib import Path
+from random import Random
+from statistics import fmean
+
+from bench.study.plan import OURS
+from simulator.confidence import LEVEL, RESAMPLES, SEED, Bounded, ratio
+
+Stored = Mapping[str, object]
+CellKey = tuple[str, str, float]
+"""Workload, pace, congestion."""
+
+VARIANTS_OF_OURS = "dally"
+"""Policies whose names begin so are not baselines, but for those that stand for older ideas."""
+
+RIVALS_OF_OURS = frozenset({"dally-nowait", "dally-consolidated"})
+"""Named after us, and the two extremes everybody else schedules by: rivals."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellRuns:
+    """All runs of one cell, by variant and seed."""
+
+    key: CellKey
+    by_variant: Mapping[str, Mapping[int, Stored]]
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether all jobs are there at once."""
+        return self.key[1] == "batch"
+
+    @property
+    def name(self) -> str:
+        """As reports show it."""
+        return f"{self.key[0]}, {self.key[1]}, congestion {self.key[2]:g}"
+
+    def baselines(self) -> list[str]:
+        """Length-blind variants that ours is measured against, by name."""
+        return [
+            name
+            for name, runs in sorted(self.by_variant.items())
+            if not any(run["knows_lengths"] or run["is_ablation"] for run in runs.values())
+            and (not name.startswith(VARIANTS_OF_OURS) or name in RIVALS_OF_OURS)
+        ]
+
+    def values(self, variant: str, metric: str, *, odd: bool) -> list[float]:
+        """One number a seed, of seeds that ours ran too."""
+        runs, ours = self.by_variant[variant], self.by_variant[OURS]
+        return [
+            number(runs[seed], metric)
+            for seed in sorted(runs.keys() & ours.keys())
+            if (seed % 2 == 1) == odd
+        ]
+
+    def best_baseline(self, metric: str) -> str | None:
+        """The one with the least geometric mean on the tuning half; None if there is none."""
+        means = {
+            name: fmean(log(max(value, 1e-9)) for value in tuned)
+            for name in self.baselines()
+            if (tuned := self.values(name, metric, odd=False))
+        }
+        return min(means, key=lambda name: (means[name], name), default=None)
+
+    def against(self, variant: str, metric: str) -> Bounded | None:
+        """Ours over the variant, on the odd seeds."""
+        new, old = self.values(OURS, metric, odd=True), self.values(variant, metric, odd=True)
+        if not new or len(new) != len(old):
+            return None
+        if metric == "jct_mean_s" and not self.is_batch:
+            return self._by_weeks(variant)
+        return ratio(new, old)
+
+    def _by_weeks(self, variant: str) -> Bounded:
+        """The ratio of mean completion times, whole weeks drawn inside drawn seeds."""
+        ours, others = self.by_variant[OURS], self.by_variant[variant]
+        pairs = [
+            list(zip(_weeks(ours[seed]), _weeks(others[seed]), strict=True))
+            for seed in sorted(ours.keys() & others.keys())
+            if seed % 2 == 1
+        ]
+        rng = Random(SEED)
+        drawn = sorted(
+            _ratio([rng.choices(weeks, k=len(weeks)) for weeks in rng.choices(pairs, k=len(pairs))])
+            for _ in range(RESAMPLES)
+        )
+        tail = (1 - LEVEL) / 2
+        low, high = drawn[int(tail * RESAMPLES)], drawn[int((1 - tail) * RESAMPLES) - 1]
+        return Bounded(_ratio(pairs), low, high)
+
+
+Week = tuple[float, float]
+"""Jobs, and their summed completion time."""
+
+
+def _weeks(run: Stored) -> list[Week]:
+    weeks = run["weeks"]
+    assert isinstance(weeks, list)
+    return [(week[0], week[1]) for week in weeks]
+
+
+def _ratio(pairs: Sequence[Sequence[tuple[Week, Week]]]) -> float:
+    """Geometric mean over seeds of summed time / summed time: both ran the same jobs."""
+    logs = [
+        log(sum(new[1] for new, _ in weeks) / sum(old[1] for _, old in weeks)) for weeks in pairs
+    ]
+    return exp(fmean(logs))
+
+
+def number(run: Stored, metric: str) -> float:
+    """A metric of a run."""
+    value = run[metric]
+    assert isinstance(value, int | float), metric
+    return float(value)
+
+
+def read_cells(folder: Path) -> list[CellRuns]:
+    """All cells in which ours has run, in the order of their names."""
+    cells: dict[CellKey, dict[str, dict[int, Stored]]] = {}
+    for file in sorted((folder / "runs").glob("*.json")):
+        run = json.loads(file.read_text(encoding="utf-8"))
+        pace = "batch" if run["load"] is None else f"load {run['load']:g}"
+        key = (run["workload"], pace, run["congestion"])
+        cells.setdefault(key, {}).setdefault(run["variant"], {})[run["seed"]] = run
+    return [CellRuns(key, cells[key]) for key in sorted(cells) if OURS in cells[key]]
+
+
+def headline_metrics(cell: CellRuns) -> Iterator[str]:
+    """What says something in a cell: makespan where all jobs are there at once."""
+    if cell.is_batch:
+        yield "makespan_s"
+    yield from ("jct_mean_s", "jct_p95_s", "jct_p99_s", "queueing_mean_s")
+    yield "exposed_communication_gpu_s"

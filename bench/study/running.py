@@ -1,0 +1,105 @@
+"""Runs of the study to one file each; a run whose file is there is not run again."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
+from functools import lru_cache
+from multiprocessing import get_context
+from pathlib import Path
+
+from bench.study.plan import WORKLOADS, StudyRun
+from scheduler.domain.instants import DAY, SECOND
+from simulator.metrics import measured
+from simulator.outcome import RunOutcome
+from simulator.replay import replay
+from simulator.staging import staged
+from simulator.traces.formats import Trace, first_jobs, read_trace
+from simulator.workload import at_load
+
+WEEK = 7 * DAY
+
+
+def missing(runs: Sequence[StudyRun], folder: Path) -> list[StudyRun]:
+    """Runs whose file is not in the folder."""
+    return [run for run in runs if not file_of(run, folder).exists()]
+
+
+def file_of(run: StudyRun, folder: Path) -> Path:
+    """Where a run is written."""
+    return folder / "runs" / f"{run.name}.json"
+
+
+def run_all(
+    runs: Sequence[StudyRun], folder: Path, data: Path, *, processes: int
+) -> Iterator[StudyRun]:
+    """Run and write them; yields each as it is done."""
+    (folder / "runs").mkdir(parents=True, exist_ok=True)
+    if processes <= 1:
+        for run in runs:
+            yield run_one(run, folder, data)
+        return
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        waiting = [pool.submit(run_one, run, folder, data) for run in runs]
+        for done in as_completed(waiting):
+            yield done.result()
+
+
+def run_one(run: StudyRun, folder: Path, data: Path) -> StudyRun:
+    """One run."""
+    workload = next(each for each in WORKLOADS if each.name == run.cell.workload)
+    trace = first_jobs(_trace(data / "traces" / workload.file), run.jobs_max)
+    jobs = tuple(job for job in trace.jobs if job.gpus <= workload.cluster.gpus)
+    if run.cell.load is None:
+        jobs = tuple(replace(job, arrival=jobs[0].arrival) for job in jobs)
+    else:
+        jobs = at_load(jobs, gpus=workload.cluster.gpus, load=run.cell.load)
+    options = run.variant.options(run.seed, run.cell.congestion)
+    stage = staged(replace(trace, jobs=jobs), workload.cluster, options)
+    outcome = replay(stage.scenario)
+    facts = {
+        "workload": run.cell.workload,
+        "load": run.cell.load,
+        "congestion": run.cell.congestion,
+        "variant": run.variant.name,
+        "knows_lengths": run.variant.knows_lengths,
+        "is_ablation": run.variant.is_ablation,
+        "seed": run.seed,
+        **measured(outcome).facts(),
+        "weeks": _by_week(outcome),
+        "classes": _by_demand(outcome),
+    }
+    # Whoever is stopped in between leaves no half a file.
+    file = file_of(run, folder)
+    partial = file.with_suffix(f".{os.getpid()}")
+    partial.write_text(json.dumps(facts) + "\n", encoding="utf-8")
+    partial.replace(file)
+    return run
+
+
+@lru_cache(maxsize=2)
+def _trace(file: Path) -> Trace:
+    return read_trace(file)
+
+
+def _by_week(outcome: RunOutcome) -> list[list[float]]:
+    """Jobs and their summed completion time by week of arrival: the blocks of the bootstrap."""
+    weeks: dict[int, list[float]] = {}
+    for job in outcome.jobs:
+        week = weeks.setdefault(job.arrival // WEEK, [0, 0.0])
+        week[0] += 1
+        week[1] += job.jct / SECOND
+    return [weeks[week] for week in sorted(weeks)]
+
+
+def _by_demand(outcome: RunOutcome) -> dict[str, list[float]]:
+    """By GPUs rounded up to a power of two: jobs, and p95 of JCT over the time alone."""
+    stretches: dict[int, list[float]] = {}
+    for job in outcome.jobs:
+        bucket = 1 << (job.gpus - 1).bit_length()
+        stretches.setdefault(bucket, []).append(job.jct / job.ideal)
+    return {
+        str(bucket): [len(values), sorted(values)[int(0.95 * len(values))]]
+        for bucket, values in sorted(stretches.items())
+    }
