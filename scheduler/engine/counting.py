@@ -98,6 +98,9 @@ class FitCounts:
         self.told: tuple[int, Mapping[str, int]] = (-2, {})
         """Why nodes are kept away, as worked out at that place."""
         self._seen_uplinks = -1
+        self.changes = 0
+        """Grows whenever what fits somewhere, or what is short there, has changed: while it is the
+        same, no answer read off these counts alone is another."""
 
     def refresh(self) -> None:
         """Take in what has changed since the last call."""
@@ -229,6 +232,7 @@ class FitCounts:
             fit = self._fit(node)
             before = fits[node]
             if fit != before:
+                self.changes += 1
                 if is_plain:
                     self._carry(node, fit - before)
                 else:
@@ -262,6 +266,7 @@ class FitCounts:
     def _note_short(self, node: int, resource: str) -> None:
         before = self._short_of[node]
         if resource != before:
+            self.changes += 1
             self._short_of[node] = resource
             if before:
                 self._short[before] -= 1
@@ -335,8 +340,9 @@ class GpuCounts(FitCounts):
         super().__init__(free, need, allowed)
         self._nodes = order
         self._orders[0] = None
-        self._above = list(
-            zip(self.fits[1:], free.tree.domain_of[1:], self._dirty[1:], strict=True)
+        # The widest level has one domain: it needs no looking up and no order.
+        self._between = list(
+            zip(self.fits[1:-1], free.tree.domain_of[1:-1], self._dirty[1:-1], strict=True)
         )
 
     def tightest_node(self, workers: int) -> int:
@@ -372,16 +378,23 @@ class GpuCounts(FitCounts):
 
     def _update(self, nodes: Iterable[int]) -> None:
         fits, need, gpus, allowed = self.fits[0], self.need.gpus, self.free.gpus, self.allowed
+        between = self._between
+        changes = total = 0
         for node in nodes:
             have = gpus[node]
             fit = have // need if have > 0 and allowed[node] else 0
             change = fit - fits[node]
             if change:
                 fits[node] = fit
-                for level_fits, domain_of, dirty in self._above:
+                changes += 1
+                total += change
+                for level_fits, domain_of, dirty in between:
                     domain = domain_of[node]
                     level_fits[domain] += change
                     dirty.add(domain)
+        if changes:
+            self.changes += changes
+            self.fits[-1][0] += total
 
 
 def amounts(free: FreeNodes, need: Need, node: int) -> Iterator[tuple[int, int, str]]:

@@ -26,6 +26,10 @@ _ASSIGNMENTS_KEPT = 200_000
 """Assignments that are kept to be used again: making them costs more than finding a node."""
 
 
+Mark = tuple[tuple[FitCounts, int], ...]
+"""Counts, and how often each has changed."""
+
+
 @dataclass(slots=True)
 class Ready:
     """A request made ready, with the counts it needs at hand."""
@@ -140,6 +144,23 @@ class FreeGpus(FreeNodes):
         """Whether GPUs alone decide at present how many workers fit on any node."""
         slack = self._slack(eligible, need)
         return need.gpus > 0 and (slack is None or not slack.binds())
+
+    def mark(self, request: GangRequest) -> Mark | None:
+        """What a refusal of the request is read off: while it is equal, the refusal is too.
+
+        None where more than counts decides: then any change may make it another.
+        """
+        ask = self.ready(request).ask
+        if not isinstance(ask, Ask):
+            return ()
+        if not ask.is_plain:
+            return None
+        role = ask.roles[0]
+        told = self.counts(role.eligible_any, role.need)
+        counts = (*self.ready(request).counts, told)
+        for each in counts:
+            each.refresh()
+        return tuple([(each, each.changes) for each in counts])
 
     def empty(self) -> "FreeGpus":
         """The same cluster with nobody on it and every node in order."""

@@ -166,22 +166,23 @@ class FreeNodes:
                 extended[name] = extended.get(name, 0) + workers * need
 
     def _apply(self, placement: Placement, request: GangRequest, sign: int) -> None:
-        index_of = self.tree.index_of
-        roles = request.roles
-        only = roles[0] if len(roles) == 1 else None
-        for assignment in placement.assignments:
-            index = index_of.get(assignment.node)
-            if index is None:
-                continue
-            role = only or request.role(assignment.role)
-            workers = sign * assignment.workers
-            if self._trials or role.resources is not NOTHING:
-                self.change(index, workers * role.gpus, workers, role.resources)
-            else:
-                # The same without what is not needed here: this is done for every worker.
-                self.gpus[index] += workers * role.gpus
-                self.seats[index] += workers
-                self.log.append(index)
+        index_of, roles = self.tree.index_of, request.roles
+        if len(roles) == 1 and roles[0].resources is NOTHING and not self._trials:
+            # The same without what is not needed here: this is done for every worker.
+            each, gpus, seats, log = sign * roles[0].gpus, self.gpus, self.seats, self.log
+            for assignment in placement.assignments:
+                index = index_of.get(assignment.node)
+                if index is not None:
+                    gpus[index] += each * assignment.workers
+                    seats[index] += sign * assignment.workers
+                    log.append(index)
+        else:
+            for assignment in placement.assignments:
+                index = index_of.get(assignment.node)
+                if index is not None:
+                    role = request.role(assignment.role)
+                    workers = sign * assignment.workers
+                    self.change(index, workers * role.gpus, workers, role.resources)
         if placement.tier:
             known = [index_of[a.node] for a in placement.assignments if a.node in index_of]
             self._cross_all(known, -sign)

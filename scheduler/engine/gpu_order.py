@@ -46,9 +46,11 @@ class GpuOrder:
 
     def _update(self, nodes: Iterable[int]) -> None:
         gpus, uplinks, allowed = self._free.gpus, self._free.uplinks[0], self._allowed
-        move = self.buckets.move
+        key_of, move = self.buckets.key_of, self.buckets.move
         for node in nodes:
             if allowed[node]:
                 have, gangs = gpus[node], uplinks[node]
                 gangs = gangs if gangs < GANGS_MAX else GANGS_MAX
-                move(node, have * GANGS + gangs if have > 0 else -1)
+                key = have * GANGS + gangs if have > 0 else -1
+                if key != key_of[node]:
+                    move(node, key)

@@ -125,12 +125,15 @@ class Scratch:
         if known is None and not self.has_changed:
             known = self.standing.parked.get(number)
         if known is None:
+            known = self.standing.refusal(waiting.kind, waiting.request)
+        if known is None:
             answer = place_gang(waiting.request, self.standing.free, self.rules)
             if isinstance(answer, Placement):
                 if self.policy.ranks is None:
                     self.offers[number] = Offer(placement=answer)
                 return answer
             known = answer
+            self.standing.refuse(waiting.kind, waiting.request, answer)
         self.parked[number] = known
         return known
 

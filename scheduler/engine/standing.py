@@ -6,6 +6,7 @@ the snapshot's facts, put in order.
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from scheduler.domain.gang import GangRequest, NumberedRequest, gang_request
 from scheduler.domain.ids import JobId, NodeName
@@ -15,13 +16,20 @@ from scheduler.domain.placement import Blocked, Placement
 from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.domain.snapshot import RunningGang, Snapshot
 from scheduler.domain.topology import Node, TopologyTree, topology_tree
-from scheduler.engine.free_gpus import FreeGpus
+from scheduler.engine.free_gpus import FreeGpus, Mark
 from scheduler.engine.ladders import Ladders, StepTimesMaker
-from scheduler.engine.waiting import WaitingLine
+from scheduler.engine.waiting import Kind, WaitingLine
+
+
+class _Refusal(NamedTuple):
+    """A no that holds while what it was read off is the same."""
+
+    answer: Blocked
+    mark: Mark
 
 
 class Standing:
-    """Free GPUs, the waiting line, and answers that hold until something is taken or freed."""
+    """Free GPUs, the waiting line, and answers that hold until what they rest on changes."""
 
     def __init__(
         self,
@@ -33,7 +41,9 @@ class Standing:
         self.nodes: dict[NodeName, Node] = {node.name: node for node in nodes}
         self.line = WaitingLine()
         self.parked: dict[int, Blocked] = {}
-        """By number of the request."""
+        """By number of the request, until anything at all is taken or freed."""
+        self._refusals: dict[int, _Refusal] = {}
+        """By number of the request, until that changes what could change them."""
         self.promises: dict[JobId, Placement] = {}
         """Where waiting jobs start next; held as if they were there already."""
         self.moving: dict[JobId, tuple[Placement, GangRequest]] = {}
@@ -69,6 +79,7 @@ class Standing:
     def renew(self, tree: TopologyTree, nodes: Sequence[Node], held: Iterable[RunningGang]) -> None:
         """The nodes have changed."""
         self.free = FreeGpus(tree, nodes)
+        self._refusals.clear()
         self.nodes = {node.name: node for node in nodes}
         self.step_times = self._step_times_maker(tree, tuple(nodes))
         for gang in held:
@@ -171,6 +182,22 @@ class Standing:
         self._besides = now
         self._changed()
 
+    def refusal(self, kind: Kind, request: GangRequest) -> Blocked | None:
+        """The last no to the request, if nothing that could change it has changed."""
+        known = self._refusals.get(kind.request)
+        if known is None:
+            return None
+        if known.mark == self.free.mark(request):
+            return known.answer
+        del self._refusals[kind.request]
+        return None
+
+    def refuse(self, kind: Kind, request: GangRequest, answer: Blocked) -> None:
+        """The request has no place now."""
+        mark = self.free.mark(request)
+        if mark is not None:
+            self._refusals[kind.request] = _Refusal(answer, mark)
+
     def takes_workers(self, name: NodeName) -> bool:
         """Whether there is such a node and it is in order."""
         node = self.nodes.get(name)
@@ -199,6 +226,7 @@ class Standing:
                 waiting.request: NumberedRequest(waiting.kind.request, waiting.request)
                 for waiting in self.line
             }
+            self._refusals.clear()
         known = self._numbers.get(request)
         if known is None:
             self._last_number += 1

@@ -7,16 +7,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.domain.gang import GangRequest
+from scheduler.domain.ids import NodeName
 from scheduler.domain.placement import Placement
+from scheduler.domain.resources import Resources
+from scheduler.domain.topology import Node
 from scheduler.engine.asking import Ask
 from scheduler.engine.free_gpus import FreeGpus
 from scheduler.engine.placing import place_gang
+from tests.pads import a_gang, a_pad
 from tests.proof import times
-from tests.properties.gangs import World, gangs, worlds
+from tests.properties.gangs import CPU, World, gangs, plain_gangs, worlds
 
 EXAMPLES = times(ci=100, proof=5_000)
 pytestmark = pytest.mark.proof(examples=EXAMPLES)
 many = settings(max_examples=EXAMPLES, deadline=None)
+ONE_CPU = Resources(cpu_milli=CPU)
 
 
 @many
@@ -86,6 +91,68 @@ def _place(gang: GangRequest, free: FreeGpus) -> Placement | None:
         return None
     free.take(found, gang)
     return found
+
+
+@many
+@given(
+    worlds(is_odd=True),
+    st.lists(plain_gangs() | gangs(roles_max=1), min_size=1, max_size=4),
+    st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4), st.booleans()), max_size=12),
+)
+def test_a_refusal_stands_as_long_as_what_it_was_read_off(
+    world: World, wanted: Sequence[GangRequest], steps: Sequence[tuple[int, int, bool]]
+) -> None:
+    free = world.pad()
+    known: dict[int, tuple[object, object]] = {}
+    held: list[tuple[int, int]] = []
+    for number, gpus, is_freeing in steps:
+        if is_freeing and held:
+            node, freed = held.pop(number % len(held))
+            free.release_worker(free.tree.nodes[node], freed, ONE_CPU)
+        else:
+            node = number % len(free.nodes)
+            free.take_worker(free.tree.nodes[node], gpus, ONE_CPU)
+            held.append((node, gpus))
+        for place, gang in enumerate(wanted):
+            mark = free.mark(gang)
+            answer = place_gang(gang, free)
+            if place in known and mark is not None and known[place][1] == mark:
+                assert answer == known[place][0]
+            if isinstance(answer, Placement):
+                known.pop(place, None)
+            else:
+                # Taken with the answer: what is tried and undone may move the counts.
+                known[place] = (answer, free.mark(gang))
+
+
+def test_only_what_could_change_a_refusal_ends_it() -> None:
+    free = a_pad("r1: 8/3 8/3\nr2: 8/8")
+    large, small = a_gang(2, 8), a_gang(3, 4)
+    assert not isinstance(place_gang(large, free), Placement)
+    before, before_small = free.mark(large), free.mark(small)
+    # From three free GPUs to five: still no room for a worker with eight, but for one with four.
+    free.release_worker(free.tree.nodes[0], 2)
+    assert free.mark(large) == before
+    assert free.mark(small) != before_small
+    free.release_worker(free.tree.nodes[0], 3)
+    assert free.mark(large) != before
+
+
+def test_a_refusal_for_want_of_cpus_ends_when_fewer_workers_fit() -> None:
+    nodes = tuple(
+        Node(name=NodeName(f"n{n}"), gpus=0, resources=Resources(cpu_milli=8 * CPU))
+        for n in range(2)
+    )
+    free = World(nodes=nodes, held=(0, 0)).pad()
+    three = Resources(cpu_milli=3 * CPU)
+    needy = a_gang(4, 0, resources=three)
+    free.take_worker(nodes[0].name, 0, three)
+    first = place_gang(needy, free)
+    before = free.mark(needy)
+    # The node still holds a worker: only how many fit has changed, and the refusal says that.
+    free.take_worker(nodes[1].name, 0, three)
+    assert place_gang(needy, free) != first
+    assert free.mark(needy) != before
 
 
 def _state(free: FreeGpus) -> tuple[object, ...]:
