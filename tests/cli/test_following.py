@@ -92,7 +92,7 @@ def test_cancel_is_gentle_and_now_is_not(dally: Dally, server: Server) -> None:
     dally("run", "stubborn", "-d", "--gpus-per-worker", "0", "--", "sh", "-c", stubborn)
     wait_until(lambda: dally("logs", "stubborn").out == "ready\n", "the trap is set")
     assert dally("cancel", "stubborn").code == 0
-    assert server.phase("stubborn") == "Stopping"
+    server.wait_for("stubborn", "Stopping")
     assert dally("cancel", "stubborn", "--now", "--wait").code == 0
     assert server.phase("stubborn") == "Cancelled"
     assert dally("cancel", "stubborn").lines == ["job/stubborn cancelled"]

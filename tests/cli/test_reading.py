@@ -13,6 +13,7 @@ import yaml
 from cli.command import DallyCommand
 from cli.root import dally as root
 from tests.cli.conftest import Dally, job_text
+from tests.polling import wait_until
 from tests.servers import Server
 
 
@@ -155,7 +156,12 @@ def prepare(dally: Dally, server: Server, example: str) -> None:
     dally("config", "set-context", "lab", "--server", server.url, "--token", server.token)
     dally("config", "set-context", "old", "--no-use")
     verb = example.split()[1]
-    if verb in ("hold", "release"):
+    if "our-net" in example:
+        a_measured_job(dally, server, "train-7")
+        dally("delete", "profile", "our-net")
+        if verb != "create":
+            dally("create", "profile", "our-net", "--from-job", "train-7")
+    elif verb in ("hold", "release"):
         filler = job_text("example-filler", workers=4, gpusPerWorker=4, command=["sleep", "60"])
         dally("apply", "-f", "-", "--wait-placed", "30s", stdin=filler)
         dally("apply", "-f", "-", stdin=job_text("resnet50"))
@@ -168,6 +174,20 @@ def prepare(dally: Dally, server: Server, example: str) -> None:
         script = 'test "$DALLY_ATTEMPT" = 1'
         text = job_text("resnet50", command=["sh", "-c", script], **twice)
         dally("apply", "-f", "-", "--wait", stdin=text)
+
+
+def a_measured_job(dally: Dally, server: Server, name: str) -> None:
+    """A job that has ended, and whose steps were measured while it ran."""
+    if dally("get", "job", name).code == 0:
+        return
+    trains = "while :; do echo iter_time=0.125; sleep 0.1; done"
+    declared = {"computeSeconds": 0.1, "stepPattern": "iter_time=([0-9.]+)"}
+    server.submit(name, ["sh", "-c", trains], communication=declared)
+    sensitivity = f"/api/v1/projects/default/jobs/{name}/sensitivity"
+    wait_until(
+        lambda: "measuredSeconds" in server.request("GET", sensitivity).text, "a step was read"
+    )
+    assert dally("cancel", name, "--now", "--wait").code == 0
 
 
 @pytest.mark.parametrize("example", examples())
