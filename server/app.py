@@ -217,6 +217,34 @@ def admin_token(
         typer.echo(secret)
 
 
+@admin.command("snapshot")
+def admin_snapshot(
+    *,
+    config: ConfigFlag = None,
+    data_dir: DataDirFlag = None,
+    database_url: DatabaseFlag = None,
+) -> None:
+    """Print nodes, jobs, queues and knobs as JSON, for `dally-sim from-live`. Works beside a
+    running server. It holds whole job files: keep it as you keep them.
+
+    Examples:
+
+    dallyd admin snapshot > live.json
+
+    dallyd admin snapshot --data-dir /var/lib/dally > live.json
+    """
+    with errors_as_exit_codes():
+        settings, _ = load(_database_flags(config, data_dir, database_url))
+        from scheduler.adapters.system_clock import SystemClock  # noqa: PLC0415 - heavy
+        from scheduler.control.stored import stored_snapshot  # noqa: PLC0415 - heavy
+        from scheduler.domain.codec import to_json  # noqa: PLC0415 - heavy
+        from server import database  # noqa: PLC0415 - heavy
+
+        with database.open_beside(settings) as store:
+            text = to_json(stored_snapshot(store, SystemClock().now()))
+        typer.echo(text)
+
+
 def load(given: Mapping[str, str | int | Path | bool | None]) -> tuple[Settings, Config]:
     """Settings and configuration. Raises ConfigError with every mistake of either."""
     named = given.get("config") or os.environ.get(f"{PREFIX}CONFIG")

@@ -4,6 +4,7 @@ import typer
 
 from simulator.commands.compare import compare
 from simulator.commands.explain import explain
+from simulator.commands.from_live import from_live
 from simulator.commands.report import report
 from simulator.commands.run import run
 from simulator.commands.trace import trace_app
@@ -33,6 +34,11 @@ app.command(
 app.command(epilog="Examples: `dally-sim report RUN`, `dally-sim report RUNS --out policies.html`")(
     report
 )
+app.command(
+    "from-live",
+    epilog="Examples: `dallyd admin snapshot > live.json && dally-sim from-live live.json`, "
+    "`dally-sim from-live live.json --policy las --more-nodes 4 --json`",
+)(from_live)
 
 
 def main() -> None:

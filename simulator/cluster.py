@@ -123,6 +123,13 @@ class SimulatedCluster:
             self._gangs_by_node.setdefault(held.node, {})[order.attempt] = None
         self._note(gang)
 
+    def adopt(self, order: GangOrder) -> None:
+        """A gang has been running already when the run begins."""
+        self.prepare(order)
+        gang = self._gangs[order.attempt]
+        gang.is_released = True
+        self._start(gang)
+
     def release(self, attempt: AttemptKey) -> None:
         """See Cluster."""
         gang = self._gangs.get(attempt)

@@ -8,6 +8,7 @@ At one instant everything that ends is seen first, then what arrives, then the l
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from scheduler.adapters.memory.clock import ManualClock
@@ -15,13 +16,27 @@ from scheduler.control.commands import Requester, new_job, submit
 from scheduler.control.loop import ControlLoop
 from scheduler.control.outside import Outside
 from scheduler.domain.event import Event
-from scheduler.domain.ids import JobName
-from scheduler.domain.instants import DAY, Duration, Instant
+from scheduler.domain.ids import JobId, JobName
+from scheduler.domain.instants import DAY, Duration, Instant, after
 from scheduler.domain.knobs import PolicyKnobs
-from scheduler.domain.queue import DEFAULT_PROJECT
+from scheduler.domain.queue import DEFAULT_PROJECT, Project, Queue
+from scheduler.domain.reservation import AttemptKey
+from scheduler.domain.snapshot import RunningGang, Snapshot
 from scheduler.domain.topology import Level, Node
 from scheduler.engine.ladders import NoDistance, StepTimesMaker
-from scheduler.ports.unit import SaveKnobs, Unit
+from scheduler.ports.cluster import GangOrder
+from scheduler.ports.unit import (
+    Change,
+    InsertJob,
+    RecordEnd,
+    RecordWaits,
+    Reserve,
+    SaveAttempt,
+    SaveKnobs,
+    SaveProject,
+    SaveQueue,
+    Unit,
+)
 from simulator.agenda import Agenda, Kind
 from simulator.cluster import SimulatedCluster
 from simulator.crowd import Crowd
@@ -64,6 +79,9 @@ class Scenario:
     """Makes the network of this run."""
     step_times: StepTimesMaker = NoDistance
     """What the policy believes that distance costs."""
+    begins_with: Snapshot | None = None
+    """Jobs of this snapshot are there from the start, running or waiting; `jobs` names each of
+    them, with the work it has left."""
 
 
 EventLog = Callable[[Event], None]
@@ -77,6 +95,23 @@ def replay(scenario: Scenario, *, log: EventLog | None = None) -> RunOutcome:
     run = _Run(scenario, log)
     run.to_the_end()
     return run.outcome()
+
+
+def run_on(scenario: Scenario) -> Mapping[JobId, "RanOn"]:
+    """Run a snapshot's jobs on to their end, as far as they get there."""
+    run = _Run(scenario, None)
+    with suppress(StuckError):
+        run.to_the_end()
+    return run.ran_on()
+
+
+@dataclass(frozen=True, slots=True)
+class RanOn:
+    """What becomes of one job."""
+
+    first_start: Instant | None
+    """When it next gets GPUs; the beginning, if it holds some then."""
+    end: Instant | None
 
 
 @dataclass(slots=True)
@@ -121,7 +156,8 @@ class _Run:
 
     def __init__(self, scenario: Scenario, log: EventLog | None) -> None:
         self._scenario = scenario
-        self._clock = ManualClock()
+        beginning = scenario.begins_with
+        self._clock = ManualClock(Instant(0) if beginning is None else beginning.now)
         self._agenda: Agenda[Happening] = Agenda()
         self._crowd = Crowd(gpus_available=sum(node.gpus for node in scenario.nodes))
         self._gpus = {node.name: node.gpus for node in scenario.nodes}
@@ -155,17 +191,23 @@ class _Run:
         if log is not None:
             self._cluster.on_start = _SpeedTeller(log, self._clock).tell
         self._failures = Failures(scenario.faults, seed=scenario.seed)
-        for job in scenario.jobs:
-            self._agenda.put(job.arrival, Kind.ARRIVAL, Arrives(job))
-        self._failures.begin(names, self._agenda, at=Instant(0))
+        if beginning is None:
+            for job in scenario.jobs:
+                self._agenda.put(job.arrival, Kind.ARRIVAL, Arrives(job))
+        else:
+            self._begin_with(beginning)
+        self._failures.begin(names, self._agenda, at=self._clock.now())
 
     def to_the_end(self) -> None:
         """Go on until every job has ended."""
         jobs = len(self._scenario.jobs)
         wake_at: Instant | None = None
+        if self._scenario.begins_with is not None:
+            wake_at = self._settle(self._clock.now())
         while self._store.jobs_ended < jobs:
             at = self._agenda.next_at()
-            if wake_at is not None and wake_at < POLL and (at is None or wake_at < at):
+            is_wanted = wake_at is not None and wake_at < after(self._clock.now(), POLL)
+            if wake_at is not None and is_wanted and (at is None or wake_at < at):
                 at = wake_at
             if at is None:
                 raise StuckError(self._left_over())
@@ -182,6 +224,36 @@ class _Run:
             steps=self._crowd.steps(),
             timers=tuple(self._store.timers),
         )
+
+    def ran_on(self) -> Mapping[JobId, RanOn]:
+        """What became of every job, whether it has ended or not."""
+        accounts, ends = self._cluster.accounts, self._store.ends
+        return {
+            job.id: RanOn(accounts[job.id].first_start, ends.get(job.id))
+            for job in self._scenario.jobs
+        }
+
+    def _begin_with(self, snapshot: Snapshot) -> None:
+        """Fill store and cluster with what a snapshot says."""
+        for job in self._scenario.jobs:
+            self._cluster.expect(job)
+            self._crowd.arrives(job.gpus)
+        jobs = [*snapshot.pending, *(gang.job for gang in snapshot.holding)]
+        projects = sorted({job.project for job in jobs})
+        queues = {job.spec.queue: Queue(name=job.spec.queue) for job in jobs}
+        queues |= snapshot.queues
+        changes: list[Change] = [
+            SaveProject(project=Project(name=name)) for name in projects if name != DEFAULT_PROJECT
+        ]
+        changes += [SaveQueue(queue=queues[name]) for name in sorted(queues)]
+        changes += [InsertJob(job=job) for job in jobs]
+        changes += [SaveAttempt(attempt=gang.attempt) for gang in snapshot.holding]
+        changes += [Reserve(reservations=g.reservations) for g in snapshot.holding]
+        changes += [RecordWaits(waits=snapshot.past_waits)] if snapshot.past_waits else []
+        changes += [RecordEnd(end=end) for end in snapshot.past_jobs.ends]
+        self._store.write(Unit(changes=tuple(changes)))
+        for gang in snapshot.holding:
+            self._cluster.adopt(_order_of(gang))
 
     def _happen(self, happening: Happening, now: Instant) -> None:
         if isinstance(happening, Arrives):
@@ -237,3 +309,15 @@ class _Run:
             recorded_as=job.recorded_as,
             model=job.model,
         )
+
+
+def _order_of(gang: RunningGang) -> GangOrder:
+    return GangOrder(
+        attempt=AttemptKey(gang.job.id, gang.attempt.number),
+        epoch=gang.attempt.epoch,
+        project=gang.job.project,
+        name=gang.job.name,
+        spec=gang.job.spec,
+        placement=gang.attempt.placement,
+        reservations=gang.reservations,
+    )

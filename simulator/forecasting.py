@@ -1,0 +1,160 @@
+"""What would happen next in a live cluster: its snapshot, run on by the service's own loop.
+
+Jobs that run now go on where they are; those that wait are started as the policy would. How long a
+job still runs is what anybody can know of it (`scheduler.policies.remaining`): the iterations it
+declares, else what jobs like it took. So a forecast is as good as these guesses, and says where
+each of them comes from. Gangs that are being stopped leave when their grace ends.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+
+from scheduler.domain.ids import JobId, NodeName
+from scheduler.domain.instants import Duration, Instant, elapsed
+from scheduler.domain.job import AttemptPhase, Job, JobPhase
+from scheduler.domain.links import FabricPlan
+from scheduler.domain.snapshot import RunningGang, Snapshot
+from scheduler.domain.topology import Node, topology_tree
+from scheduler.engine.ladders import Ladders
+from scheduler.network.cluster_fabric import fabric_of_cluster
+from scheduler.policies.remaining import remaining_time
+from simulator.replay import Scenario, run_on
+from simulator.world import NO_COSTS, SimulatedJob
+
+
+class LengthFrom(StrEnum):
+    """Where the guess of a job's remaining run time comes from."""
+
+    ITERATIONS = "iterations"
+    """The job declares how many it runs."""
+    PAST_JOBS = "past-jobs"
+    """What jobs of its queue and size took; where there are too few, as long as it has run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """What is to be different from the live cluster."""
+
+    policy: str = ""
+    """Empty: the one that runs."""
+    nodes_more: int = 0
+    """Copies of the last node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """One job of the live cluster."""
+
+    job_id: JobId
+    name: str
+    gpus: int
+    is_running: bool
+    starts_at: Instant | None
+    """When it next gets GPUs; for one that holds some now. None if nothing will start it."""
+    ends_at: Instant | None
+    remaining: Duration
+    """The run time it was taken to need."""
+    length_from: LengthFrom
+
+
+NOTHING_ELSE = WhatIf()
+
+
+def forecast(
+    snapshot: Snapshot, *, what_if: WhatIf = NOTHING_ELSE, links: FabricPlan | None = None
+) -> tuple[Prediction, ...]:
+    """Starts and ends of all live jobs, running ones first, then by submission."""
+    plan = FabricPlan() if links is None else links
+    maker = partial(Ladders, fabric_maker=partial(fabric_of_cluster, plan=plan))
+    holding = tuple(_running(gang, snapshot.now) for gang in snapshot.holding)
+    pending = tuple(replace(job, promised=None) for job in snapshot.pending)
+    snapshot = replace(snapshot, holding=holding, pending=pending)
+    tree = snapshot.tree or topology_tree(snapshot.levels, snapshot.nodes)
+    known = _Lengths(snapshot, maker(tree, snapshot.nodes))
+    jobs = [known.job(gang.job, gang) for gang in holding]
+    jobs += [known.job(job) for job in sorted(pending, key=lambda j: (j.submitted_at, j.id))]
+    policy = what_if.policy or snapshot.knobs.policy
+    scenario = Scenario(
+        jobs=tuple(jobs),
+        levels=snapshot.levels,
+        nodes=(*snapshot.nodes, *_copies(snapshot.nodes, what_if.nodes_more)),
+        knobs=replace(snapshot.knobs, policy=policy),
+        costs=NO_COSTS,
+        step_times=maker,
+        begins_with=snapshot,
+    )
+    ran = run_on(scenario)
+    running = {gang.job.id for gang in holding}
+    return tuple(
+        Prediction(
+            job_id=job.id,
+            name=job.name,
+            gpus=job.gpus,
+            is_running=job.id in running,
+            starts_at=ran[job.id].first_start,
+            ends_at=ran[job.id].end,
+            remaining=job.work,
+            length_from=known.source(job),
+        )
+        for job in jobs
+    )
+
+
+class _Lengths:
+    """Jobs with what anybody can know of their length."""
+
+    def __init__(self, snapshot: Snapshot, ladders: Ladders) -> None:
+        self._snapshot = snapshot
+        self._ladders = ladders
+
+    def job(self, job: Job, gang: RunningGang | None = None) -> SimulatedJob:
+        """The job as the simulated world knows it."""
+        now, so_far = self._snapshot.now, None
+        if gang is not None and gang.attempt.running_since is not None:
+            so_far = Duration(job.ran_for + elapsed(gang.attempt.running_since, now))
+        left = remaining_time(job, self._ladders.ladder(job), self._snapshot, so_far=so_far)
+        if gang is not None and gang.attempt.kill_at is not None:
+            left = Duration(gang.attempt.kill_at - now)
+        if job.spec.run_time_max is not None:
+            left = min(left, job.spec.run_time_max)
+        return SimulatedJob(
+            id=job.id,
+            name=job.name,
+            arrival=min(job.submitted_at, now),
+            work=Duration(max(1, left)),
+            gpus=job.spec.gpus,
+            spec=job.spec,
+        )
+
+    def source(self, job: SimulatedJob) -> LengthFrom:
+        """Where the guess of its length comes from."""
+        is_declared = job.spec.iterations is not None
+        return LengthFrom.ITERATIONS if is_declared else LengthFrom.PAST_JOBS
+
+
+def _running(gang: RunningGang, now: Instant) -> RunningGang:
+    """The gang as if it ran, whatever it is on the way to."""
+    since = gang.attempt.running_since or now
+    attempt = replace(
+        gang.attempt,
+        phase=AttemptPhase.RUNNING,
+        running_since=since,
+        stop_cause=None,
+        outcome=None,
+    )
+    job = replace(gang.job, phase=JobPhase.RUNNING, stop_requested=None)
+    return replace(gang, attempt=attempt, job=job)
+
+
+def _copies(nodes: Sequence[Node], count: int) -> Iterator[Node]:
+    """So many nodes like the last one, beside it."""
+    taken = {node.name for node in nodes}
+    number = 0
+    while count and nodes:
+        number += 1
+        name = NodeName(f"more-{number}")
+        if name not in taken:
+            count -= 1
+            yield replace(nodes[-1], name=name)

@@ -1,0 +1,169 @@
+"""What would happen next in a live cluster."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from scheduler.adapters.memory.job_store import MemoryStore
+from scheduler.control.stored import stored_snapshot
+from scheduler.domain.codec import from_json, to_json
+from scheduler.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant, after
+from scheduler.domain.job import StopCause
+from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.snapshot import Snapshot
+from scheduler.domain.topology import topology_tree
+from scheduler.ports.unit import (
+    Change,
+    InsertJob,
+    Reserve,
+    SaveAttempt,
+    SaveKnobs,
+    SaveNodes,
+    Unit,
+)
+from simulator.app import app
+from simulator.forecasting import LengthFrom, Prediction, WhatIf, forecast
+from tests.builders import a_cluster, a_job, a_snapshot, at
+
+LENGTH = PolicyKnobs().residual_default
+"""What a job is taken to need of which nobody knows anything."""
+
+NOW = at(3600)
+
+
+def a_busy_cluster(policy: str = "fifo") -> Snapshot:
+    """Two nodes of four GPUs: a gang holds both; one of eight GPUs waits, then one of two."""
+    picture = a_cluster("r1: 4 4")
+    holder, large = (a_job(name, workers=8, gpus=1) for name in ("holder", "large"))
+    small = a_job("small", workers=2, gpus=1, submitted_at=at(20))
+    snapshot = a_snapshot(
+        picture,
+        running=[(holder, {"r1-n0": 4, "r1-n1": 4})],
+        pending=[replace(large, submitted_at=at(10)), small],
+        now=NOW,
+        knobs=PolicyKnobs(policy=policy),
+    )
+    return replace(snapshot, tree=topology_tree(snapshot.levels, snapshot.nodes))
+
+
+def by_name(predictions: tuple[Prediction, ...]) -> dict[str, Prediction]:
+    return {each.name: each for each in predictions}
+
+
+def test_a_gang_that_runs_goes_on_where_it_is() -> None:
+    found = by_name(forecast(a_busy_cluster()))["holder"]
+    assert found.is_running
+    assert found.starts_at == NOW
+    # It has run for an hour, and is taken to need as long as any job nobody knows.
+    assert found.ends_at == after(NOW, LENGTH)
+
+
+def test_jobs_that_wait_start_when_those_before_them_have_ended() -> None:
+    found = by_name(forecast(a_busy_cluster()))
+    assert found["large"].starts_at == found["holder"].ends_at
+    assert found["small"].starts_at == found["large"].ends_at
+
+
+def test_more_nodes_start_what_fits_on_them_at_once() -> None:
+    found = by_name(forecast(a_busy_cluster("nowait"), what_if=WhatIf(nodes_more=1)))
+    assert found["small"].starts_at == NOW
+    assert found["large"].starts_at == found["holder"].ends_at
+
+
+def test_another_policy_may_start_them_in_another_order() -> None:
+    snapshot = a_busy_cluster()
+    strict = by_name(forecast(snapshot, what_if=WhatIf(nodes_more=1)))
+    passing = by_name(forecast(snapshot, what_if=WhatIf(policy="nowait", nodes_more=1)))
+    assert strict["small"].starts_at == strict["holder"].ends_at
+    assert passing["small"].starts_at == NOW
+
+
+def test_one_job_more_is_one_more_in_the_line() -> None:
+    snapshot = a_busy_cluster()
+    newcomer = a_job("newcomer", workers=8, gpus=1, submitted_at=NOW)
+    found = by_name(forecast(replace(snapshot, pending=(*snapshot.pending, newcomer))))
+    assert found["newcomer"].starts_at == found["small"].ends_at
+
+
+def test_a_job_that_fits_nowhere_has_no_start() -> None:
+    snapshot = a_busy_cluster("nowait")
+    giant = a_job("giant", workers=64, gpus=1, submitted_at=NOW)
+    found = by_name(forecast(replace(snapshot, pending=(*snapshot.pending, giant))))
+    assert (found["giant"].starts_at, found["giant"].ends_at) == (None, None)
+    assert found["small"].ends_at is not None
+
+
+def test_a_gang_that_is_being_stopped_leaves_when_its_grace_ends() -> None:
+    snapshot = a_busy_cluster()
+    gang = snapshot.holding[0]
+    kill_at = after(NOW, MINUTE)
+    attempt = replace(gang.attempt, stop_cause=StopCause.PREEMPT, kill_at=kill_at)
+    stopping = replace(gang, attempt=attempt)
+    found = by_name(forecast(replace(snapshot, holding=(stopping,))))
+    assert found["large"].starts_at == kill_at
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        pytest.param(HOUR, HOUR, id="shorter than the guess"),
+        pytest.param(Duration(100 * HOUR), LENGTH, id="longer than the guess"),
+    ],
+)
+def test_no_job_is_taken_to_outlive_its_time_limit(limit: Duration, expected: Duration) -> None:
+    snapshot = a_snapshot("r1: 8", pending=[a_job("job", run_time_max=limit)], now=NOW)
+    found = by_name(forecast(snapshot))["job"]
+    assert found.remaining == expected
+    assert found.ends_at == Instant(NOW + expected)
+    assert found.length_from is LengthFrom.PAST_JOBS
+
+
+def test_an_empty_cluster_has_nothing_to_tell() -> None:
+    assert forecast(a_snapshot("r1: 8", now=NOW)) == ()
+
+
+def test_a_snapshot_of_a_store_is_told_on_by_the_command(tmp_path: Path) -> None:
+    file = tmp_path / "live.json"
+    file.write_text(to_json(a_busy_cluster()))
+    told = CliRunner().invoke(app, ["from-live", str(file), "--more-nodes", "1", "--json"])
+    assert told.exit_code == 0, told.output
+    rows = {row["job"]: row for row in map(json.loads, told.output.splitlines())}
+    assert set(rows) == {"holder", "large", "small"}
+    assert rows["holder"]["starts_in_s"] == 0
+    assert rows["large"]["starts_in_s"] == LENGTH / SECOND
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        pytest.param("{}", [], "live.json is no snapshot", id="not a snapshot"),
+        pytest.param("x", [], "live.json is no snapshot", id="not JSON"),
+        pytest.param("{}", ["--policy", "fast"], "no policy named 'fast'", id="unknown policy"),
+    ],
+)
+def test_what_can_not_be_foretold_is_refused(
+    tmp_path: Path, text: str, options: list[str], message: str
+) -> None:
+    file = tmp_path / "live.json"
+    file.write_text(text)
+    told = CliRunner().invoke(app, ["from-live", str(file), *options])
+    assert told.exit_code == 2
+    assert message in told.stderr
+
+
+def test_the_snapshot_of_a_store_holds_what_was_written() -> None:
+    store = MemoryStore()
+    snapshot = a_busy_cluster()
+    gang = snapshot.holding[0]
+    jobs = [*snapshot.pending, gang.job]
+    changes: list[Change] = [InsertJob(job=job) for job in jobs]
+    changes += [SaveAttempt(attempt=gang.attempt), Reserve(reservations=gang.reservations)]
+    changes += [SaveNodes(levels=snapshot.levels, nodes=snapshot.nodes, at=NOW)]
+    changes += [SaveKnobs(knobs=snapshot.knobs)]
+    store.write(Unit(changes=tuple(changes)))
+    found = stored_snapshot(store, NOW)
+    assert forecast(found) == forecast(snapshot)
+    assert forecast(from_json(Snapshot, to_json(found)))[0].name == "holder"
