@@ -46,7 +46,7 @@ def test_nothing_is_lost_doubled_or_leaked_by_kills_at_every_point(
     for point in order:
         ground.die_at(point)
     ground.settle_accounts()
-    assert set(ground.kills) == set(KillPoint)
+    assert set(ground.kills) == set(points())
 
 
 @pytest.mark.proof
