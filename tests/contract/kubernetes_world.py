@@ -7,6 +7,7 @@ from pathlib import Path
 
 from scheduler.adapters.kubernetes.access import Access
 from scheduler.adapters.kubernetes.cluster import KubernetesCluster, KubernetesSettings
+from scheduler.adapters.kubernetes.keeper import KeeperTimes
 from scheduler.adapters.kubernetes.manifests import RenderSettings
 from scheduler.adapters.kubernetes.nodes import NodeRules
 from scheduler.adapters.kubernetes.watch import WatchTimes
@@ -24,6 +25,8 @@ from tests.gangs import an_order
 from tests.polling import wait_until
 
 INSTANCE = "contract"
+PATIENT = KeeperTimes()
+RULES = NodeRules(levels=LEVELS)
 QUICK = WatchTimes(retry_s_min=0.05, retry_s_max=0.5, doubt_s=0.2)
 
 
@@ -33,13 +36,27 @@ class KubernetesWorld:
     resolution = seconds(1)
     refusal = Outcome.ADMISSION_REJECTED
 
-    def __init__(self, control_plane: ControlPlane, folder: Path) -> None:
+    def __init__(
+        self,
+        control_plane: ControlPlane,
+        folder: Path,
+        *,
+        kubeconfig: Path | None = None,
+        watch_times: WatchTimes = QUICK,
+        keeper_times: KeeperTimes = PATIENT,
+        rules: NodeRules = RULES,
+    ) -> None:
+        """`kubeconfig`: another way to the control plane, e.g. through a proxy."""
         self._folder = folder
+        self._kubeconfig = kubeconfig or control_plane.kubeconfig
+        self._watch_times = watch_times
+        self._keeper_times = keeper_times
+        self._rules = rules
         self._at_end = ExitStack()
-        self._place: Place = self._at_end.enter_context(a_place(control_plane, folder / "kubelet"))
+        self.place: Place = self._at_end.enter_context(a_place(control_plane, folder / "kubelet"))
         for node in NODES:
-            self._place.add_node(a_node(node.name, gpus=8, labels={"rack": node.path[0]}))
-        self._archive = MemoryLogArchive()
+            self.place.add_node(a_node(node.name, gpus=8, labels={"rack": node.path[0]}))
+        self.archive = MemoryLogArchive()
         self.cluster: KubernetesCluster = self._new_cluster()
 
     def order(
@@ -87,22 +104,28 @@ class KubernetesWorld:
             return ("no-such-command",)
         return ("sh", "-c", f"echo $DALLY_RANK >> {self._folder}/runs-{job}; {deed.shell}")
 
-    def _new_cluster(self) -> KubernetesCluster:
-        place = self._place
-        kubeconfig = place.control_plane.kubeconfig
-        cluster = KubernetesCluster(
+    def a_cluster(
+        self, *, instance: str = INSTANCE, kubeconfig: Path | None = None
+    ) -> KubernetesCluster:
+        """One more adapter on the same place; not started."""
+        place = self.place
+        return KubernetesCluster(
             KubernetesSettings(
-                access=Access(kubeconfig=kubeconfig),
+                access=Access(kubeconfig=kubeconfig or self._kubeconfig),
                 namespaces=(place.namespace,),
                 render=RenderSettings(
-                    instance=INSTANCE, namespace_of=lambda _project: place.namespace
+                    instance=instance, namespace_of=lambda _project: place.namespace
                 ),
-                rules=NodeRules(levels=LEVELS),
-                watch_times=QUICK,
+                rules=self._rules,
+                watch_times=self._watch_times,
+                keeper_times=self._keeper_times,
             ),
             WallClock(),
-            self._archive,
+            self.archive,
         )
+
+    def _new_cluster(self) -> KubernetesCluster:
+        cluster = self.a_cluster()
         cluster.start()
         wait_until(lambda: cluster.is_well, "everything is listed")
         return cluster
@@ -110,7 +133,7 @@ class KubernetesWorld:
     def _refuse_what_is_not_there(self) -> None:
         """No container is made before its gate opens, so a webhook's like says what is missing."""
         policy: Object = {
-            "metadata": {"name": self._place.namespace},
+            "metadata": {"name": self.place.namespace},
             "spec": {
                 "matchConstraints": {
                     "resourceRules": [
@@ -131,16 +154,16 @@ class KubernetesWorld:
             },
         }
         binding: Object = {
-            "metadata": {"name": self._place.namespace},
-            "spec": {"policyName": self._place.namespace, "validationActions": ["Deny"]},
+            "metadata": {"name": self.place.namespace},
+            "spec": {"policyName": self.place.namespace, "validationActions": ["Deny"]},
         }
         path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
-        objects = self._place.objects
+        objects = self.place.objects
         objects.create(path, policy)
-        self._at_end.callback(objects.delete, f"{path}/{self._place.namespace}")
+        self._at_end.callback(objects.delete, f"{path}/{self.place.namespace}")
         path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
         objects.create(path, binding)
-        self._at_end.callback(objects.delete, f"{path}/{self._place.namespace}")
+        self._at_end.callback(objects.delete, f"{path}/{self.place.namespace}")
         probe = {
             "metadata": {"name": "probe"},
             "spec": {
@@ -150,7 +173,7 @@ class KubernetesWorld:
 
         def is_refused() -> bool:
             try:
-                objects.create(f"{self._place.pods_path}?dryRun=All", probe)
+                objects.create(f"{self.place.pods_path}?dryRun=All", probe)
             except ApiError as error:
                 return "no such command" in str(error)
             return False

@@ -1,4 +1,4 @@
-"""A server over a real control plane, and the adapter alone."""
+"""A server over a real control plane, and the adapter alone with faults between."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.cluster_fixtures import Place
+from tests.cluster.control_plane import ControlPlane
+from tests.kubernetes.faulty_world import FaultyWorld
 from tests.kubernetes.served import ServedCluster
 
 
@@ -13,4 +15,11 @@ from tests.kubernetes.served import ServedCluster
 def served(place: Place, tmp_path: Path) -> Iterator[ServedCluster]:
     """`dallyd serve` whose workers are pods; not started yet."""
     with ServedCluster(place, tmp_path / "server") as made:
+        yield made
+
+
+@pytest.fixture
+def world(control_plane: ControlPlane, tmp_path: Path) -> Iterator[FaultyWorld]:
+    """The adapter with a fault proxy between it and the API server."""
+    with FaultyWorld(control_plane, tmp_path) as made:
         yield made

@@ -69,6 +69,8 @@ class Resource:
     """Whether an object missing in a list is looked for by name before it counts as gone. Where
     objects leave the selection as they change, that would find them alive and well."""
 
+    page: int = PAGE
+    """Objects in one answer to a list."""
     is_optional: bool = False
     """Whether we can do without it where it may not be read."""
 
@@ -180,7 +182,7 @@ class Reflector:
     def _pages_once(self) -> tuple[list[JsonObject], int]:
         found: list[JsonObject] = []
         expected: int | None = None
-        query = self._resource.query(limit=str(PAGE))
+        query = self._resource.query(limit=str(self._resource.page))
         while True:
             page = self._server.get(self._resource.path, query)
             if not isinstance(at(page, "items"), list) or version_of(page) == 0:
@@ -192,7 +194,7 @@ class Reflector:
             token = text(page, "metadata", "continue")
             if not token:
                 break
-            query = self._resource.query(limit=str(PAGE), **{"continue": token})
+            query = self._resource.query(limit=str(self._resource.page), **{"continue": token})
         if expected is not None and len(found) < expected:
             raise Unavailable(f"a list of {len(found)} objects, of which there are {expected}")
         return found, version_of(page)
