@@ -3,8 +3,8 @@
 etcd ◀── kube-apiserver ◀── kube-controller-manager, kube-scheduler, the tests
 
 Nodes are objects that the test writes (nodes.py), and pods come and go as the test plays the
-kubelet (pod_runner.py). The controller that judges nodes by their heartbeats is left out, so that
-a node is what the test says.
+kubelet (kubelet.py). The controller that judges nodes by their heartbeats is left out, so that
+a node is what the test says; the one that evicts by taints does not work without it.
 """
 
 import json
@@ -32,7 +32,6 @@ CONTROLLERS = (
     "resourcequota-controller",
     "root-ca-certificate-publisher-controller",
     "serviceaccount-controller",
-    "taint-eviction-controller",
 )
 READY_S_MAX = 120.0
 

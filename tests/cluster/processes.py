@@ -34,10 +34,14 @@ class Processes:
             self.end(name, signal.SIGKILL)
 
     def start(self, name: str, *command: str | Path, env: dict[str, str] | None = None) -> None:
-        """Start a program in a session of its own, so that a Ctrl-C reaches only the tests."""
+        """Start a program in a session of its own, so that a Ctrl-C reaches only the tests.
+
+        It dies with this process, however that ends.
+        """
+        bound = ("setpriv", "--pdeathsig", "KILL", "--")
         with (self._logs / f"{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(  # noqa: S603 - the tests' own commands
-                [str(word) for word in command],
+                [*bound, *(str(word) for word in command)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -119,6 +119,7 @@ class KubernetesWorld:
                 rules=self._rules,
                 watch_times=self._watch_times,
                 keeper_times=self._keeper_times,
+                log_idle_s_max=1.0,
             ),
             WallClock(),
             self.archive,

@@ -120,16 +120,9 @@ class GangCalls:
 
     def remove_pod(self, facts: PodFacts, grace_s: int) -> None:
         """Have that very pod end within the grace. Raises ApiFailure."""
-        preconditions: JsonObject = {"uid": facts.uid}
         reach(KillPoint.KUBERNETES_BEFORE_DELETE)
-        try:
-            options: JsonObject = {
-                "gracePeriodSeconds": max(manifests.GRACE_S_MIN, grace_s),
-                "preconditions": preconditions,
-            }
-            self._server.delete(_path(facts), options)
-        except (Missing, Outdated):
-            return  # It is gone, or another one has its name.
+        grace: JsonObject = {"gracePeriodSeconds": max(manifests.GRACE_S_MIN, grace_s)}
+        self._delete(_path(facts), facts.uid, grace)
         reach(KillPoint.KUBERNETES_AFTER_DELETE)
 
     def remove_anchor(self, namespace: str, attempt: AttemptKey, uid: Uid | None) -> None:
@@ -141,15 +134,7 @@ class GangCalls:
                 return
             uid = uid_of(found)
         reach(KillPoint.KUBERNETES_BEFORE_FORGET)
-        try:
-            preconditions: JsonObject = {"uid": uid}
-            options: JsonObject = {
-                "propagationPolicy": "Background",
-                "preconditions": preconditions,
-            }
-            self._server.delete(path, options)
-        except (Missing, Outdated):
-            return
+        self._delete(path, uid, {"propagationPolicy": "Background"})
         reach(KillPoint.KUBERNETES_AFTER_FORGET)
 
     def _make(
@@ -170,6 +155,18 @@ class GangCalls:
         except (Refused, Missing) as failure:
             # Quota, limits, pod security, webhooks, rights; or the namespace is not there any more.
             return NotMade(outcome=Outcome.ADMISSION_REJECTED, message=failure.message)
+
+    def _delete(self, path: str, uid: Uid, options: JsonObject) -> None:
+        """Delete that very object; well if it is gone, or another one has its name."""
+        preconditions: JsonObject = {"uid": uid}
+        try:
+            self._server.delete(path, {**options, "preconditions": preconditions})
+        except Missing:
+            return
+        except Outdated:
+            found = self._find(path)
+            if found is not None and uid_of(found) == uid:
+                raise  # It was only changed at the same moment.
 
     def _is_ours(self, found: JsonObject, attempt: AttemptKey) -> bool:
         labels = names.attempt_labels(self._settings.instance, attempt)

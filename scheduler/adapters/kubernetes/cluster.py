@@ -20,13 +20,14 @@ from scheduler.adapters.kubernetes.cache import Change, ObjectCache
 from scheduler.adapters.kubernetes.calls import GangCalls
 from scheduler.adapters.kubernetes.client import ApiServer
 from scheduler.adapters.kubernetes.errors import ApiFailure
+from scheduler.adapters.kubernetes.gang import FoundAnchor
 from scheduler.adapters.kubernetes.keeper import Keeper, KeeperTimes
 from scheduler.adapters.kubernetes.log_keeping import EndedLogs
 from scheduler.adapters.kubernetes.log_reading import KubernetesLogs
-from scheduler.adapters.kubernetes.log_tails import LogTails
+from scheduler.adapters.kubernetes.log_tails import IDLE_S_MAX, LogTails
 from scheduler.adapters.kubernetes.manifests import RenderSettings
 from scheduler.adapters.kubernetes.nodes import NodeBook, NodeRules
-from scheduler.adapters.kubernetes.objects import Uid, instant_of, parts, text, uid_of
+from scheduler.adapters.kubernetes.objects import instant_of, parts, text, uid_of
 from scheduler.adapters.kubernetes.pods import PodFacts
 from scheduler.adapters.kubernetes.watch import (
     PAGE,
@@ -63,6 +64,8 @@ class KubernetesSettings:
     requests_per_second: float = 100.0
     watch_times: WatchTimes = field(default_factory=WatchTimes)
     keeper_times: KeeperTimes = field(default_factory=KeeperTimes)
+    log_idle_s_max: float = IDLE_S_MAX
+    """A log that nobody has read from for so long is not followed any more."""
 
 
 class KubernetesCluster:
@@ -87,7 +90,7 @@ class KubernetesCluster:
         self._server = ApiServer(settings.access, self._budget, may_write=may_write)
         self._views = Views((), ())
         self._nodes = NodeBook(settings.rules, has_older_pods=self._has_older_pods)
-        self._tails = LogTails(self._server, self._pod_of)
+        self._tails = LogTails(self._server, self._pod_of, idle_s_max=settings.log_idle_s_max)
         self._ended = EndedLogs(self._server, archive, self._tails, clock)
         self._logs = KubernetesLogs(self._pod_of, self._tails, archive, self._ended)
         self._keeper = Keeper(
@@ -268,8 +271,8 @@ class KubernetesCluster:
             self._on_change()
             return
 
-    def _anchors(self) -> list[tuple[GangOrder, Uid]]:
-        found: list[tuple[GangOrder, Uid]] = []
+    def _anchors(self) -> list[FoundAnchor]:
+        found: list[FoundAnchor] = []
         for namespace in self._settings.namespaces:
             selector = selecting({names.INSTANCE: self._settings.render.instance})
             query = {"labelSelector": selector, "limit": str(PAGE)}
@@ -277,9 +280,12 @@ class KubernetesCluster:
                 page = self._server.get(collection(namespace, "configmaps"), query)
                 for each in parts(page, "items"):
                     try:
-                        found.append((manifests.order_of(each), uid_of(each)))
+                        order = manifests.order_of(each)
                     except ValueError:
                         _log.warning("anchor_unreadable %s", text(each, "metadata", "name"))
+                        continue
+                    anchor = FoundAnchor(uid=uid_of(each), namespace=namespace, order=order)
+                    found.append(anchor)
                 if not text(page, "metadata", "continue"):
                     break
                 query = {**query, "continue": text(page, "metadata", "continue")}

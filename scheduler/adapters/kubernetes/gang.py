@@ -20,6 +20,15 @@ NO_NODE = NodeName("")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FoundAnchor:
+    """What owns a gang, as it was found on the cluster."""
+
+    uid: Uid
+    namespace: str
+    order: GangOrder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MakeAnchor:
     """Make what owns the rest, and the Service."""
 

@@ -18,6 +18,7 @@ from scheduler.adapters.kubernetes.calls import GangCalls, NotMade, Together
 from scheduler.adapters.kubernetes.errors import Abandoned, ApiFailure
 from scheduler.adapters.kubernetes.gang import (
     Action,
+    FoundAnchor,
     KubernetesGang,
     LetGo,
     MakeAnchor,
@@ -59,8 +60,6 @@ class KeeperTimes:
     """How long a node that did not take a pod of ours is not used."""
     retry_s_min: float = 0.2
     retry_s_max: float = 30.0
-    orphan_s: float = 300.0
-    """An anchor without pods that nobody asks for goes after so long."""
 
     def patience_s(self, problem: Problem) -> float | None:
         """How long a problem may last; None for ever."""
@@ -119,18 +118,17 @@ class Keeper:
             for number in range(GANG_THREADS)
         ]
 
-    def start(
-        self, caches: Mapping[str, ObjectCache], anchors: list[tuple[GangOrder, Uid]]
-    ) -> None:
+    def start(self, caches: Mapping[str, ObjectCache], anchors: list[FoundAnchor]) -> None:
         """Take over what is there, then begin. The caches have been filled once."""
         self._caches = caches
-        for order, uid in anchors:
+        for found in anchors:
+            attempt = found.order.attempt
             with self._lock:
-                gang = self._gangs.get(order.attempt) or self._new_gang(order.attempt)
+                gang = self._gangs.get(attempt) or self._new_gang(attempt)
             with gang.lock:
-                gang.order, gang.anchor, gang.is_new = order, uid, False
-                gang.workers = len(order.reservations)
-            self._queue.add_after(order.attempt, self._times.orphan_s)
+                gang.order, gang.anchor, gang.namespace = found.order, found.uid, found.namespace
+                gang.is_new = False
+                gang.workers = len(found.order.reservations)
         for attempt, gang in sorted(self._gangs.items()):
             if gang.is_down() and self._logs.is_forgotten(attempt):
                 # The server before had begun to remove it.

@@ -174,9 +174,13 @@ class NodeBook:
             return
         name = NodeName(name_of(change.after))
         known = self._known.setdefault(name, _Known(seen=change.after))
+        if known.gpus < 0:
+            # What it has at first sight is believed, also if nobody asks before it changes.
+            known.gpus = self._allotted_gpus(change.after)
         last_uid = self._uids.get(name)
         if last_uid is not None and last_uid != uid_of(change.after):
-            self._known[name] = known = _Known(seen=change.after, replaced=True)
+            gpus = self._allotted_gpus(change.after)
+            self._known[name] = known = _Known(seen=change.after, gpus=gpus, replaced=True)
         self._uids[name] = uid_of(change.after)
         known.seen = change.after
 
@@ -202,7 +206,7 @@ class NodeBook:
         allotted = amounts_at(seen, "status", "allocatable")
         held = self._foreign_use(name)
         gpu = _gpu_resource(seen, self._rules.gpu_resources)
-        gpus, shrunk = self._smoothed_gpus(known, whole(allotted.get(gpu, _NO_AMOUNT)), now)
+        gpus, shrunk = self._smoothed_gpus(known, self._allotted_gpus(seen), now)
         unready = self._unready_reason(name, known, now)
         others = min(gpus, whole(held.get(gpu, _NO_AMOUNT)))
         left = remainder(_resources(allotted), _resources(held))
@@ -223,6 +227,10 @@ class NodeBook:
             unready_reason=unready,
             taints=(*_taints(seen), *shrunk, *self._exclusion_taint(name)),
         )
+
+    def _allotted_gpus(self, seen: JsonObject) -> int:
+        gpu = _gpu_resource(seen, self._rules.gpu_resources)
+        return whole(amounts_at(seen, "status", "allocatable").get(gpu, _NO_AMOUNT))
 
     def _foreign_use(self, name: NodeName) -> dict[str, Decimal]:
         total: dict[str, Decimal] = {PODS: _NO_AMOUNT}

@@ -102,6 +102,9 @@ def facts_of(pod: JsonObject) -> PodFacts | None:
     gates = [text(gate, "name") for gate in parts(pod, "spec", "schedulingGates")]
     annotations = texts(pod, "metadata", "annotations")
     workers = annotations.get(names.WORKERS, "")
+    report, problem = _report(pod, attempt, rank), _problem(pod, gates)
+    if problem is not None and report.state is WorkerState.MADE:
+        report = replace(report, message=problem.message)
     owners = parts(pod, "metadata", "ownerReferences")
     return PodFacts(
         uid=uid_of(pod),
@@ -118,8 +121,8 @@ def facts_of(pod: JsonObject) -> PodFacts | None:
         other_gates=tuple(gate for gate in gates if gate != names.GATE),
         is_bound=bool(text(pod, "spec", "nodeName")),
         is_leaving=bool(text(pod, "metadata", "deletionTimestamp")),
-        report=_report(pod, attempt, rank),
-        problem=_problem(pod, gates),
+        report=report,
+        problem=problem,
     )
 
 
