@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from queue import SimpleQueue
 
 from scheduler.adapters.kubernetes import names
 from scheduler.adapters.kubernetes.amounts import CPU, MEMORY, PODS, amounts_at, request_of, whole
@@ -111,6 +112,7 @@ class NodeBook:
         self._held: dict[NodeName, dict[Uid, Mapping[str, Decimal]]] = {}
         """What pods of others hold, by node and pod."""
         self._excluded: dict[NodeName, Exclusion] = {}
+        self._to_exclude: SimpleQueue[tuple[NodeName, Exclusion]] = SimpleQueue()
         self._is_changed = True
         self._look_at: float | None = None
         """When the passing of time alone changes something."""
@@ -139,9 +141,9 @@ class NodeBook:
 
     def exclude(self, node: NodeName, reason: str, *, for_s: float) -> None:
         """Do not use a node for a while."""
-        with self._lock:
-            self._excluded[node] = Exclusion(reason=reason, until=self._now() + for_s)
-            self._is_changed = True
+        # Only noted, without the lock: whoever calls may hold the lock of a cache, which a look at
+        # the nodes may wait for.
+        self._to_exclude.put((node, Exclusion(reason=reason, until=self._now() + for_s)))
 
     def exclusions(self) -> dict[NodeName, Exclusion]:
         """Nodes that are not used for now."""
@@ -163,9 +165,16 @@ class NodeBook:
         """Levels and nodes now; the same tuples while nothing has changed."""
         with self._lock:
             now = self._now()
+            self._note_exclusions()
             if self._is_changed or (self._look_at is not None and now >= self._look_at):
                 self._renew(now)
             return self._levels, self._nodes
+
+    def _note_exclusions(self) -> None:
+        while not self._to_exclude.empty():
+            node, exclusion = self._to_exclude.get()
+            self._excluded[node] = exclusion
+            self._is_changed = True
 
     def _take_node(self, change: Change) -> None:
         if change.after is None:

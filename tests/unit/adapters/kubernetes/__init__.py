@@ -1,0 +1,1 @@
+"""The parts of the Kubernetes adapter that need no cluster."""
