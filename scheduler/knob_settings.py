@@ -15,7 +15,8 @@ from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.quantities import QuantityError, parse_duration, render_duration
 
 KNOB_TEXTS: Final[Mapping[str, str]] = {
-    "policy": "Policy that orders the queues: `fifo` (strict in each queue) or `fifo-backfill`.",
+    "policy": "Policy that orders the queues, waits for closer GPUs and moves gangs: `dally`, one "
+    "of its variants, or a baseline such as `fifo` (strict in each queue) or `fifo-backfill`.",
     "first_fit": "Place gangs on the first nodes with room instead of where they fit tightest.",
     "start_timeout": "Time from reservation to all workers running; after it a gang is unwound.",
     "restart_backoff": "First wait after a failed attempt; it doubles with each failure in a row.",

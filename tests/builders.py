@@ -298,5 +298,5 @@ def a_snapshot(
         pending=tuple(pending),
         holding=tuple(a_running_gang(pictured, job, spots) for job, spots in running),
         queues={queue.name: queue for queue in queues or (Queue(name=DEFAULT_QUEUE),)},
-        knobs=knobs or PolicyKnobs(),
+        knobs=knobs or PolicyKnobs(policy="fifo"),
     )

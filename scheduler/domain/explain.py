@@ -327,7 +327,7 @@ def _closer_tier(blocked: WaitingForCloserTier) -> str:
     return (
         f"{wait}"
         f"free now: {counted(blocked.gpus_free_at_offer, 'GPU')} across "
-        f"{counted(blocked.domains_at_offer, 'domain')} within {_one(blocked.offered_level)}, "
+        f"{counted(blocked.domains_at_offer, blocked.level)} within {_one(blocked.offered_level)}, "
         f"where a step would take {blocked.step_slowdown:.2g}x as long"
     )
 

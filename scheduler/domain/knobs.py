@@ -58,7 +58,7 @@ class NetworkMoves(StrEnum):
 class PolicyKnobs:
     """Numbers of the scheduling policy; each has a description in settings.py."""
 
-    policy: str = "fifo"
+    policy: str = "dally"
     first_fit: bool = False
     """Gangs go to the first nodes that have room, not to the tightest that hold them."""
     start_timeout: Duration = seconds(600)

@@ -100,7 +100,7 @@ EXAMPLES: list[tuple[Blocked, str]] = [
             step_slowdown=2.31,
         ),
         "waiting for one rack until 1970-01-01 01:00:00 UTC (timer 12 min, from 87 past waits); "
-        "free now: 32 GPUs across 3 domains within the whole cluster, where a step would take "
+        "free now: 32 GPUs across 3 racks within the whole cluster, where a step would take "
         "2.3x as long",
     ),
     (
@@ -115,7 +115,7 @@ EXAMPLES: list[tuple[Blocked, str]] = [
             step_slowdown=2.31,
         ),
         "waiting for one rack, however long (its timer is infinite); "
-        "free now: 32 GPUs across 3 domains within the whole cluster, where a step would take "
+        "free now: 32 GPUs across 3 racks within the whole cluster, where a step would take "
         "2.3x as long",
     ),
     (
