@@ -16,6 +16,8 @@ from scheduler.domain.instants import Duration, Instant, after, elapsed, in_seco
 from scheduler.domain.job import Attempt, Job, JobPhase, StopCause
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.lease import LeaseTimes
+from scheduler.domain.snapshot import Measurements
+from scheduler.engine.ladders import Ladders, StepTimesMaker
 from scheduler.ports.cluster import GangOrder
 from scheduler.ports.job_store import EventQuery, JobStore
 from scheduler.ports.leadership import Leadership
@@ -79,7 +81,11 @@ class World:
         knobs: PolicyKnobs | None = None,
         poll: Duration | None = None,
         store: WorldStore | None = None,
+        step_times: StepTimesMaker = Ladders,
+        measured: Measurements | None = None,
     ) -> None:
+        self._step_times = step_times
+        self._measured = measured
         pictured = a_cluster(cluster) if isinstance(cluster, str) else cluster
         self.clock = ManualClock(BEGIN)
         self.store: WorldStore = store or MemoryStore()
@@ -91,8 +97,8 @@ class World:
         self._former: list[ControlLoop] = []
         self.loop: ControlLoop
         self._poll = poll
-        if knobs is not None:
-            self.store.write(Unit(changes=(SaveKnobs(knobs=knobs),)))
+        strict = PolicyKnobs(policy="fifo")
+        self.store.write(Unit(changes=(SaveKnobs(knobs=knobs or strict),)))
         self.restart()
 
     def restart(self) -> None:
@@ -108,6 +114,8 @@ class World:
             leadership=self.leadership,
             clock=self.clock,
             sink=self.sink,
+            step_times=self._step_times,
+            measured=self._measured,
         )
         self.loop = (
             ControlLoop(outside) if self._poll is None else ControlLoop(outside, poll=self._poll)

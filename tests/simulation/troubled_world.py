@@ -25,11 +25,14 @@ from scheduler.domain.job import (
     FailurePolicy,
     Job,
     JobPhase,
+    JobSpec,
     Outcome,
 )
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.placement import NeverFits
+from scheduler.domain.snapshot import Measurements
 from scheduler.domain.topology import Node
+from scheduler.engine.ladders import Ladders, StepTimesMaker
 from scheduler.ports.cluster import GangOrder, WorkerState
 from scheduler.ports.job_store import EventQuery
 from scheduler.ports.leadership import Leadership
@@ -120,6 +123,9 @@ class Life:
 class TroubledWorld:
     """One run."""
 
+    step_times: StepTimesMaker = Ladders
+    measured: Measurements | None = None
+
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.lives: dict[JobId, Life] = {}
@@ -132,7 +138,9 @@ class TroubledWorld:
             a_cluster(picture),
             store=self.store,
             script=self._script,
-            knobs=replace(KNOBS, policy=self.rng.choice(POLICIES)),
+            knobs=self.knobs(),
+            step_times=self.step_times,
+            measured=self.measured,
         )
         self.store.rng = random.Random(self.rng.random())
         self.ended: dict[JobId, Job] = {}
@@ -142,6 +150,14 @@ class TroubledWorld:
         self._healthy: dict[str, Node] = {
             node.name: node for node in self.world.cluster.observe().nodes
         }
+
+    def knobs(self) -> PolicyKnobs:
+        """The policy of this run and its numbers."""
+        return replace(KNOBS, policy=self.rng.choice(POLICIES))
+
+    def declared(self, spec: JobSpec) -> JobSpec:
+        """What a job's user says besides."""
+        return spec
 
     def run(self) -> None:
         """The troubled half, then the healed one."""
@@ -210,7 +226,7 @@ class TroubledWorld:
             hang_timeout=rng.choice([None, None, seconds(300)]),
         )
         grace = CheckpointRequest(grace=seconds(rng.choice([0, 5, 30])))
-        job = replace(job, spec=replace(job.spec, checkpoint=grace))
+        job = replace(job, spec=self.declared(replace(job.spec, checkpoint=grace)))
         self.lives[job.id] = Life(
             scripts=tuple(self._worker() for _ in range(3)),
             odd_rank=rng.randrange(6),
