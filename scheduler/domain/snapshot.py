@@ -73,6 +73,10 @@ class StepTimes(Protocol):
         """The tiers the job can run at, its best one first."""
         ...
 
+    def best_tier(self, job: Job) -> int:
+        """The closest level that could hold the gang by capacity, whatever its preference."""
+        ...
+
     def step_s(self, job: Job, placement: Placement) -> float:
         """Step time at one placement."""
         ...

@@ -51,6 +51,8 @@ def decide_on(standing: Standing, snapshot: Snapshot, policy_maker: PolicyMaker)
         # 3. Walk the line. Running gangs are kept, or ranked with the jobs that wait.
         if policy.ranks is not None:
             rerank(scratch, policy.ranks)
+            if policy.moves is not None:
+                upgrade(scratch, policy.moves)
         else:
             _walk(scratch, policy)
 

@@ -37,29 +37,6 @@ StepTimesMaker = Callable[[TopologyTree, Sequence[Node]], StepTimes]
 """What distance costs on a cluster: made anew with every generation of its nodes."""
 
 
-class NoDistance:
-    """Where distance costs nothing: nobody has a reason to wait. See StepTimes."""
-
-    def __init__(self, tree: TopologyTree, nodes: Sequence[Node]) -> None:
-        """It is the same on every cluster."""
-
-    def ladder(self, job: Job) -> Ladder:
-        """See StepTimes."""
-        return Ladder()
-
-    def step_s(self, job: Job, placement: Placement) -> float:
-        """See StepTimes."""
-        return 0.0
-
-    def prior_share(self, job: Job) -> float:
-        """See StepTimes."""
-        return 1.0
-
-    def gpu_model_of(self, placement: Placement) -> GpuModel:
-        """See StepTimes."""
-        return GpuModel("")
-
-
 @dataclass(frozen=True, slots=True)
 class _Reach:
     """The closest tier a gang could have on one GPU model, and how it would stand there."""
@@ -82,6 +59,7 @@ class Ladders:
         self._fabric_maker = fabric_maker
         self._by_job: dict[JobId, Ladder] = {}
         self._ladders: dict[object, Ladder] = {}
+        self._best_tiers: dict[GangRequest, int] = {}
         self._step_times: dict[JobId, tuple[Placement, float]] = {}
 
     def ladder(self, job: Job) -> Ladder:
@@ -91,6 +69,15 @@ class Ladders:
             if len(self._by_job) >= LADDERS_KEPT:
                 self._by_job.clear()
             found = self._by_job[job.id] = self._shared(job)
+        return found
+
+    def best_tier(self, job: Job) -> int:
+        """See StepTimes."""
+        request = gang_request(job.spec)
+        found = self._best_tiers.get(request)
+        if found is None:
+            tiers = [reach.placement.tier for reach in self._reaches(request)]
+            found = self._best_tiers[request] = min(tiers, default=len(self._tree.levels) - 1)
         return found
 
     def step_s(self, job: Job, placement: Placement) -> float:
@@ -222,6 +209,22 @@ class Ladders:
     @cached_property
     def _models(self) -> Mapping[NodeName, GpuModel]:
         return {node.name: node.gpu_model for node in self._nodes}
+
+
+class NoDistance(Ladders):
+    """Where distance costs nothing: nobody has a reason to wait."""
+
+    def ladder(self, job: Job) -> Ladder:
+        """See StepTimes."""
+        return Ladder()
+
+    def step_s(self, job: Job, placement: Placement) -> float:
+        """See StepTimes."""
+        return 0.0
+
+    def prior_share(self, job: Job) -> float:
+        """See StepTimes."""
+        return 1.0
 
 
 def _monotone(rungs: Sequence[Rung]) -> Iterator[Rung]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from scheduler.domain.errors import NotFoundError
-from scheduler.policies import dally, fifo, las, shortest
+from scheduler.policies import consolidated, dally, fifo, gittins, las, shortest
 from scheduler.policies.interface import PolicyMaker
 
 POLICIES: Mapping[str, PolicyMaker] = {
@@ -11,6 +11,12 @@ POLICIES: Mapping[str, PolicyMaker] = {
     fifo.STRICT: fifo.Fifo,
     fifo.BACKFILL: fifo.Fifo,
     "nowait": fifo.Fifo,
+    "consolidated": consolidated.Consolidated,
+    "fifo-consolidated": consolidated.StrictlyConsolidated,
+    "las-consolidated": consolidated.LasConsolidated,
+    "las-nowait-upgrade": gittins.LasUpgrade,
+    "gittins-nowait": gittins.ByGittins,
+    "gittins-consolidated": consolidated.GittinsConsolidated,
     "las": las.ByService,
     "las-exact": las.LasExact,
     "sjf": shortest.FewestGpus,

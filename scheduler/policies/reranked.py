@@ -4,7 +4,7 @@ from scheduler.domain.instants import Instant
 from scheduler.domain.job import Job
 from scheduler.domain.placement import Blocked
 from scheduler.domain.snapshot import RunningGang, Snapshot
-from scheduler.policies.interface import Offer
+from scheduler.policies.interface import Moves, Offer
 from scheduler.policies.ordering import ServiceTime
 
 
@@ -29,7 +29,7 @@ class Reranked:
         return None
 
     @property
-    def moves(self) -> None:
+    def moves(self) -> Moves | None:
         """Nobody is stopped for proximity."""
         return None
 

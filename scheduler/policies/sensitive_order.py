@@ -83,12 +83,16 @@ class SensitiveOrder:
             self._tables = None if tables.of_all is None else tables
 
     @property
+    def is_learned(self) -> bool:
+        """Whether ended jobs have taught it enough."""
+        return self._tables is not None
+
+    @property
     def version(self) -> Hashable:
         """Keys made under equal versions go together."""
         order = self._knobs.order
         if order == JobOrder.GITTINS:
-            is_learned = self._tables is not None
-            return (order, self._snapshot.past_jobs.version if is_learned else None)
+            return (order, self._snapshot.past_jobs.version if self.is_learned else None)
         return (order, self._snapshot.now // GRAIN if order == JobOrder.N2 else None)
 
     def key(self, job: Job) -> Key:
