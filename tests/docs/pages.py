@@ -81,7 +81,7 @@ class Reader:
         (folder / "home").mkdir()
         self._checkout = folder / "dally"
         self._checkout.mkdir()
-        for name in (".venv", "examples"):
+        for name in (".venv", "docs", "examples"):
             (self._checkout / name).symlink_to(ROOT / name)
         kept = {name: value for name, value in os.environ.items() if not name.startswith("DALLY")}
         self._environment = kept | {
