@@ -52,11 +52,15 @@ def main_gpu_model(topology: Topology) -> GpuModel:
 def _preset(topology: Topology) -> Fabric:
     if not topology.fabric:
         return preset_for(main_gpu_model(topology))
-    preset = PRESETS.get(topology.fabric)
+    return _named(topology, topology.fabric, field="fabric")
+
+
+def _named(topology: Topology, name: str, *, field: str) -> Fabric:
+    preset = PRESETS.get(name)
     if preset is None:
         known = ", ".join(sorted(PRESETS))
-        detail = f"no preset is named {topology.fabric!r}; there are {known}"
-        raise TopologyError(topology.name, 0, detail, field="fabric")
+        detail = f"no preset is named {name!r}; there are {known}"
+        raise TopologyError(topology.name, 0, detail, field=field)
     return preset
 
 
@@ -70,7 +74,22 @@ def _node_types(topology: Topology, preset: Fabric) -> Iterator[tuple[GpuModel, 
         sizes[group.gpu_model] = max(group.gpus, sizes.get(group.gpu_model, 1))
     for model, gpus in sorted(sizes.items()):
         links = preset if topology.fabric else preset_for(model)
-        yield model, _as_large(links.default_node, gpus)
+        yield model, _as_said(topology, model, _as_large(links.default_node, gpus))
+
+
+def _as_said(topology: Topology, model: GpuModel, usual: NodeLinks) -> NodeLinks:
+    for place, said in enumerate(topology.links):
+        if said.gpu_model != model:
+            continue
+        if said.fabric:
+            named = _named(topology, said.fabric, field=f"links[{place}].fabric")
+            usual = _as_large(named.default_node, usual.gpus)
+        return replace(
+            usual,
+            nics=usual.nics if said.nics is None else said.nics,
+            nic_bytes_per_s=said.nic_bytes_per_s or usual.nic_bytes_per_s,
+        )
+    return usual
 
 
 def _as_large(node: NodeLinks, gpus: int) -> NodeLinks:
@@ -81,13 +100,21 @@ def _levels(topology: Topology, preset: Fabric, congestion: float) -> Iterator[F
     known: Mapping[str, FabricLevel] = {level.name: level for level in preset.levels}
     for level in topology.levels:
         like = known.get(level.name)
-        is_nvlink = like is not None and like.is_nvlink
+        is_nvlink = level.is_nvlink
+        if is_nvlink is None:
+            is_nvlink = like is not None and like.is_nvlink
+        divisor = 1.0 if is_nvlink else congestion
+        hop_s = level.latency_s
+        if hop_s is None:
+            hop_s = like.hop_s if like is not None else 0.0
         yield FabricLevel(
             name=level.name,
             nodes=level.nodes,
-            oversubscription=level.oversubscription * (1.0 if is_nvlink else congestion),
-            hop_s=like.hop_s if like is not None else 0.0,
+            oversubscription=level.oversubscription * divisor,
+            hop_s=hop_s,
+            uplinks=level.uplinks,
             is_nvlink=is_nvlink,
+            uplink_bytes_per_s=level.bandwidth / divisor,
         )
     nodes = sum(group.count for group in topology.groups)
     yield FabricLevel(name=CLUSTER_LEVEL, nodes=nodes)

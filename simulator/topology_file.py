@@ -11,17 +11,23 @@
 Each group of nodes begins a new domain of every level, so machines of one kind share racks.
 `oversubscription` is the rate of the nodes in a domain over that of its uplinks; it may be left out
 (1), and so may `levels` and `fabric` (then the network model takes the usual one of the GPU model).
+As in dallyd.yaml, a level may say `bandwidth` (of the uplinks of one domain) instead, and besides
+`latencySeconds`, parallel `uplinks` and `nvlink: true`; `links: [{gpuModel, fabric, nics,
+nicBandwidth}]` says what is not usual about the nodes with one GPU model.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 from typing import cast
 
 import yaml
 
 from scheduler.domain.ids import GpuModel, LevelName, NodeName
+from scheduler.domain.links import NodeLinksPlan
+from scheduler.domain.quantities import QuantityError, parse_bytes
 from scheduler.domain.topology import Level, Node
 from simulator.errors import TopologyError
 
@@ -34,6 +40,14 @@ class LevelPlan:
     nodes: int
     """Nodes in one of its domains."""
     oversubscription: float = 1.0
+    bandwidth: float = 0.0
+    """Bytes per second out of one domain; 0: what oversubscription leaves."""
+    latency_s: float | None = None
+    """Added when a message leaves a domain; None: as the fabric has it."""
+    uplinks: int = 0
+    """Parallel uplinks over which flows are hashed; 0: one fat link."""
+    is_nvlink: bool | None = None
+    """Whether a domain is one NVLink domain; None: as the fabric has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +69,8 @@ class Topology:
     groups: tuple[NodeGroup, ...]
     fabric: str = ""
     """Preset of the network model; empty for the usual one of the first group's GPU model."""
+    links: tuple[NodeLinksPlan, ...] = ()
+    """What is not usual about the links of nodes, by GPU model."""
 
     @property
     def gpus(self) -> int:
@@ -160,6 +176,38 @@ class _Section:
             raise self.error(name, f"{value!r} is not a whole number from 1")
         return value
 
+    def optional_count(self, name: str) -> int | None:
+        """A whole number from 1; None if it is left out."""
+        return self.count(name) if name in self._value else None
+
+    def optional_flag(self, name: str) -> bool | None:
+        """True or false; None if it is left out."""
+        value = self._value.get(name)
+        if value is not None and not isinstance(value, bool):
+            raise self.error(name, f"{value!r} is not true or false")
+        return value
+
+    def optional_rate(self, name: str) -> float | None:
+        """Bytes per second, as `50GB` or a number; None if it is left out."""
+        if name not in self._value:
+            return None
+        try:
+            rate = parse_bytes(self._value[name])
+        except QuantityError as error:
+            raise self.error(name, str(error)) from error
+        if not rate:
+            raise self.error(name, "must be more than 0")
+        return float(rate)
+
+    def optional_seconds(self, name: str) -> float | None:
+        """Seconds from 0 on; None if it is left out."""
+        value = self._value.get(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
+            raise self.error(name, f"{value!r} is not a number of seconds")
+        return float(value)
+
     def factor(self, name: str) -> float:
         """A number above 0; 1 if it is left out."""
         value = self._value.get(name, 1.0)
@@ -183,13 +231,28 @@ class _Section:
 
 
 def _topology(section: _Section, *, name: str) -> Topology:
-    section.only("fabric", "levels", "nodes")
+    section.only("fabric", "levels", "links", "nodes")
     groups = tuple(_group(each) for each in section.sections("nodes"))
     if not groups:
         raise section.error("nodes", "names no nodes")
     levels = tuple(_level(each) for each in section.sections("levels"))
     _check_levels(section, levels)
-    return Topology(name=name, levels=levels, groups=groups, fabric=section.text("fabric"))
+    links = tuple(_links(each) for each in section.sections("links"))
+    if len({said.gpu_model for said in links}) < len(links):
+        raise section.error("links", "the links of a GPU model are said twice")
+    return Topology(
+        name=name, levels=levels, groups=groups, fabric=section.text("fabric"), links=links
+    )
+
+
+def _links(section: _Section) -> NodeLinksPlan:
+    section.only("gpuModel", "fabric", "nics", "nicBandwidth")
+    return NodeLinksPlan(
+        gpu_model=GpuModel(section.text("gpuModel")),
+        fabric=section.text("fabric"),
+        nics=section.optional_count("nics"),
+        nic_bytes_per_s=section.optional_rate("nicBandwidth"),
+    )
 
 
 def _group(section: _Section) -> NodeGroup:
@@ -202,7 +265,12 @@ def _group(section: _Section) -> NodeGroup:
 
 
 def _level(section: _Section) -> LevelPlan:
-    section.only("name", "nodes", "oversubscription")
+    section.only(
+        "name", "nodes", "oversubscription", "bandwidth", "latencySeconds", "uplinks", "nvlink"
+    )
+    bandwidth = section.optional_rate("bandwidth")
+    if bandwidth and section.factor("oversubscription") != 1.0:
+        raise section.error("oversubscription", "says the same as bandwidth; leave one of them out")
     name = section.text("name")
     if not name or name in {"node", "cluster"}:
         raise section.error("name", f"{name!r} can not be the name of a level")
@@ -210,6 +278,10 @@ def _level(section: _Section) -> LevelPlan:
         name=LevelName(name),
         nodes=section.count("nodes"),
         oversubscription=section.factor("oversubscription"),
+        bandwidth=bandwidth or 0.0,
+        latency_s=section.optional_seconds("latencySeconds"),
+        uplinks=section.optional_count("uplinks") or 0,
+        is_nvlink=section.optional_flag("nvlink"),
     )
 
 

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from scheduler.domain.ids import GpuModel
 from simulator.errors import TopologyError
+from simulator.fabric import NetworkOptions, fabric_of
 from simulator.topology_file import as_counter, plain_topology, read_topology
 
 
@@ -37,6 +39,26 @@ def test_a_file_names_levels_nodes_and_fabric(tmp_path: Path) -> None:
     ]
 
 
+def test_a_file_says_the_links_as_dallyd_yaml_does(tmp_path: Path) -> None:
+    topology = read_topology(
+        written(
+            tmp_path,
+            "fabric: h100-ndr\n"
+            "levels:\n"
+            "- {name: rack, nodes: 2, bandwidth: 400GB, latencySeconds: 1.0e-6, uplinks: 4}\n"
+            "- {name: pod, nodes: 4, nvlink: false}\n"
+            "links: [{gpuModel: H100, nics: 4, nicBandwidth: 25GB}]\n"
+            "nodes: [{count: 4, gpus: 8, gpuModel: H100}]\n",
+        )
+    )
+    fabric = fabric_of(topology, NetworkOptions(congestion=2.0))
+    rack, pod, _ = fabric.levels
+    assert (rack.uplink_bytes_per_s, rack.hop_s, rack.uplinks) == (200e9, 1e-6, 4)
+    assert (pod.uplink_bytes_per_s, pod.oversubscription, pod.is_nvlink) == (0.0, 2.0, False)
+    node = fabric.node(GpuModel("H100"))
+    assert (node.nics, node.nic_bytes_per_s) == (4, 25e9)
+
+
 @pytest.mark.parametrize(
     ("text", "place"),
     [
@@ -62,6 +84,17 @@ def test_a_file_names_levels_nodes_and_fabric(tmp_path: Path) -> None:
             "levels: [{name: a, nodes: 4, oversubscription: 0}]\nnodes: [{count: 1, gpus: 1}]",
             r"field levels\[0\].oversubscription: 0 is not",
             id="no uplink",
+        ),
+        pytest.param(
+            "levels: [{name: a, nodes: 4, oversubscription: 2, bandwidth: 1GB}]\n"
+            "nodes: [{count: 1, gpus: 1}]",
+            r"field levels\[0\].oversubscription: says the same",
+            id="a rate said twice",
+        ),
+        pytest.param(
+            "links: [{gpuModel: A, nicBandwidth: fast}]\nnodes: [{count: 1, gpus: 1}]",
+            r"field links\[0\].nicBandwidth",
+            id="no rate",
         ),
     ],
 )
