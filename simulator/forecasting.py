@@ -13,7 +13,7 @@ from functools import partial
 
 from scheduler.domain.ids import JobId, NodeName
 from scheduler.domain.instants import Duration, Instant, elapsed
-from scheduler.domain.job import AttemptPhase, Job, JobPhase
+from scheduler.domain.job import Attempt, AttemptPhase, Job, JobPhase
 from scheduler.domain.links import FabricPlan
 from scheduler.domain.snapshot import RunningGang, Snapshot
 from scheduler.domain.topology import Node, topology_tree
@@ -135,17 +135,36 @@ class _Lengths:
 
 
 def _running(gang: RunningGang, now: Instant) -> RunningGang:
-    """The gang as if it ran, whatever it is on the way to."""
-    since = gang.attempt.running_since or now
-    attempt = replace(
-        gang.attempt,
-        phase=AttemptPhase.RUNNING,
-        running_since=since,
-        stop_cause=None,
-        outcome=None,
+    """The gang with records as if it ran, whatever it is on the way to."""
+    job, attempt = gang.job, gang.attempt
+    running_job = Job(
+        id=job.id,
+        project=job.project,
+        name=job.name,
+        spec=job.spec,
+        priority=job.priority,
+        submitted_at=job.submitted_at,
+        phase=JobPhase.RUNNING,
+        phase_since=job.phase_since,
+        attempts=job.attempts,
+        ran_for=job.ran_for,
+        first_started_at=job.first_started_at,
+        last_placed_at=job.last_placed_at,
+        start_number=job.start_number,
+        revision=job.revision,
     )
-    job = replace(gang.job, phase=JobPhase.RUNNING, stop_requested=None)
-    return replace(gang, attempt=attempt, job=job)
+    running = Attempt(
+        job_id=job.id,
+        number=attempt.number,
+        phase=AttemptPhase.RUNNING,
+        phase_since=attempt.phase_since,
+        epoch=attempt.epoch,
+        placement=attempt.placement,
+        created_at=attempt.created_at,
+        running_since=attempt.running_since or now,
+        kill_at=attempt.kill_at,
+    )
+    return replace(gang, attempt=running, job=running_job)
 
 
 def _copies(nodes: Sequence[Node], count: int) -> Iterator[Node]:
