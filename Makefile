@@ -44,10 +44,16 @@ unit: setup  ## the unit folder alone, in seconds
 	$(PYTEST) tests/unit $(ARGS)
 
 .PHONY: test-cluster
-test-cluster: setup  ## whole nodes, chart, image; needs root
-	@grep -qs "mark[.]cluster" tests/cluster/test_*.py || \
-	    { echo "There is no cluster suite yet: it comes with version 0.2." >&2; exit 1; }
+test-cluster: whole-nodes  ## whole nodes, chart, image; needs root
 	$(PYTEST) -m cluster tests/cluster $(ARGS)
+
+.PHONY: root
+root:  ## stop unless run as root, which whole nodes need
+	@[ "$$(id -u)" = 0 ] || { echo "Whole nodes need root: they make network namespaces, mounts and addresses." >&2; exit 1; }
+
+.PHONY: whole-nodes
+whole-nodes: root setup  ## see to what whole nodes need of the machine
+	@tools/debian.sh debian-packages-cluster.txt
 
 .PHONY: proof
 proof: setup  ## the long versions of tests by chance, for hours: kills, seeds, planted faults

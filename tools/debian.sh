@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Sees to the Debian packages that some tests need: debian-packages.txt, one a line.
+# Sees to the Debian packages that some tests need: those of a list, one a line.
 # Installs them when run as root, else prints the one line that does.
+# usage: tools/debian.sh [LIST]          (default: debian-packages.txt)
 set -euo pipefail
 cd "$(dirname "$0")/.."
+list=${1:-debian-packages.txt}
 
 is_installed() {
     [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
@@ -11,7 +13,7 @@ is_installed() {
 missing=()
 while read -r package; do
     is_installed "$package" || missing+=("$package")
-done < <(grep -v '^ *#' debian-packages.txt | grep .)
+done < <(grep -v '^ *#' "$list" | grep .)
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 install=(apt-get install -y --no-install-recommends "${missing[@]}")

@@ -1,7 +1,8 @@
 """The lock files: makes them (`make lock`) and checks that they still answer pyproject.toml.
 
 `requirements.lock` has everything, `requirements-demo.lock` only what the service and the NumPy
-example need, in the same versions. Both hold versions and hashes and no addresses.
+example need, `requirements-server.lock` what the image needs, in the same versions. They hold
+versions and hashes and no addresses.
 """
 
 import re
@@ -18,8 +19,11 @@ from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[1]
 FULL = "requirements.lock"
-DEMO = "requirements-demo.lock"
-DEMO_EXTRAS = ("examples", "build")
+PARTS = {
+    "requirements-demo.lock": ("examples", "build"),
+    "requirements-server.lock": ("build",),
+}
+"""Lock files that hold a part, with the extras of it."""
 
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)(\[[^]]*\])?==(\S+)")
 _ADDRESS = re.compile(r"https?://|--index-url|--find-links|--extra-index-url")
@@ -38,10 +42,11 @@ class Pin:
 
 
 def make(*options: str) -> None:
-    """Write both lock files anew; versions that still fit stay, unless options say otherwise."""
+    """Write the lock files anew; versions that still fit stay, unless options say otherwise."""
     _compile(FULL, "--all-extras", *options)
-    extras = [option for extra in DEMO_EXTRAS for option in ("--extra", extra)]
-    _compile(DEMO, *extras, "--constraints", FULL, *options)
+    for name, extras in PARTS.items():
+        given = [option for extra in extras for option in ("--extra", extra)]
+        _compile(name, *given, "--constraints", FULL, *options)
 
 
 def problems(root: Path = ROOT) -> list[str]:
@@ -49,25 +54,22 @@ def problems(root: Path = ROOT) -> list[str]:
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     extras: dict[str, list[str]] = project["optional-dependencies"]
     full = pins((root / FULL).read_text())
-    demo = pins((root / DEMO).read_text())
     everything = [*project["dependencies"], *(line for lines in extras.values() for line in lines)]
-    for_demo = [
-        *project["dependencies"],
-        *(line for extra in DEMO_EXTRAS for line in extras[extra]),
-    ]
-    return [
-        *_not_answered(FULL, full, _requirements(everything)),
-        *_not_answered(DEMO, demo, _requirements(for_demo)),
-        *(
-            f"{DEMO}: {pin.name} {pin.version} differs from {FULL}"
-            for pin in _differing(demo, full)
-        ),
-        *(
-            f"{name}: holds an address"
-            for name in (FULL, DEMO)
-            if _ADDRESS.search((root / name).read_text())
-        ),
-    ]
+    found = list(_not_answered(FULL, full, _requirements(everything)))
+    for name, parts in PARTS.items():
+        part = pins((root / name).read_text())
+        wanted = [*project["dependencies"], *(line for each in parts for line in extras[each])]
+        found += _not_answered(name, part, _requirements(wanted))
+        found += (
+            f"{name}: {pin.name} {pin.version} differs from {FULL}"
+            for pin in _differing(part, full)
+        )
+    found += (
+        f"{name}: holds an address"
+        for name in (FULL, *PARTS)
+        if _ADDRESS.search((root / name).read_text())
+    )
+    return found
 
 
 def pins(text: str) -> list[Pin]:

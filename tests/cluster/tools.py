@@ -61,10 +61,10 @@ def programs(*sets: ToolSet) -> dict[str, Path]:
 
 
 def _built(tools: ToolSet) -> Path:
-    target = _cache() / f"{tools.name}-{_digest(tools)}"
+    target = cache() / f"{tools.name}-{_digest(tools)}"
     if target.is_dir():
         return target
-    with _locked(target.with_suffix(".lock")):
+    with locked(target.with_suffix(".lock")):
         if not target.is_dir():
             _build(tools, target)
     return target
@@ -122,7 +122,8 @@ def _version(go: str) -> tuple[int, ...]:
     return tuple(int(part) for part in match.groups()) if match else ()
 
 
-def _cache() -> Path:
+def cache() -> Path:
+    """Where built programs are kept."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(root) / "dally-cluster-tools"
     folder.mkdir(parents=True, exist_ok=True)
@@ -137,7 +138,7 @@ def _digest(tools: ToolSet) -> str:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """One build at a time: another run waits and then finds it done."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -1,3 +1,4 @@
+// Helm at one version, pinned by go.sum.
 module dally.internal/tools/helm
 
 go 1.26.0
