@@ -47,6 +47,10 @@ unit: setup  ## the unit folder alone, in seconds
 test-cluster: whole-nodes  ## whole nodes, chart, image; needs root
 	$(PYTEST) -m cluster tests/cluster $(ARGS)
 
+.PHONY: cluster-demo
+cluster-demo: whole-nodes  ## a whole cluster on this machine, the chart, a training job, a lost node; needs root
+	@$(BIN)/python -m tests.cluster.demo
+
 .PHONY: root
 root:  ## stop unless run as root, which whole nodes need
 	@[ "$$(id -u)" = 0 ] || { echo "Whole nodes need root: they make network namespaces, mounts and addresses." >&2; exit 1; }

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FULL = "requirements.lock"
 PARTS = {
     "requirements-demo.lock": ("examples", "build"),
-    "requirements-server.lock": ("build",),
+    "requirements-server.lock": ("build", "kubernetes"),
 }
 """Lock files that hold a part, with the extras of it."""
 

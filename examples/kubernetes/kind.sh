@@ -67,7 +67,7 @@ token=$(kubectl --namespace dally get secret dally-admin-token -o jsonpath='{.da
 dally config set-context kind --server http://127.0.0.1:8470 --token "$token" >/dev/null
 
 show dally get nodes
-show dally apply -f examples/pytorch-ddp/kubernetes.yaml
+show dally apply -f examples/kubernetes/pytorch-ddp.yaml
 show dally logs -f pytorch-ddp
 show dally wait job/pytorch-ddp --for=phase=Succeeded --timeout=5m
 show dally describe job pytorch-ddp

@@ -30,7 +30,12 @@
 {{- fail (printf "jobNamespaces.names holds %s, which is the namespace of the release: workers need one of their own, which `helm uninstall` leaves alone" .Release.Namespace) -}}
 {{- end -}}
 {{- end -}}
-{{- range list "host" "port" "allowPlainHttp" "dataDir" "databaseUrl" "metricsPort" "adminToken" "role" -}}
+{{- range .Values.config.projects -}}
+{{- if and .namespace (not (has .namespace $.Values.jobNamespaces.names)) -}}
+{{- fail (printf "config.projects: the namespace %s of project %s is not in jobNamespaces.names" .namespace .name) -}}
+{{- end -}}
+{{- end -}}
+{{- range list "host" "port" "allowPlainHttp" "dataDir" "databaseUrl" "metricsPort" "adminToken" "role" "executor" "jobNamespace" "workerApiUrl" -}}
 {{- if hasKey $.Values.config.server . -}}
 {{- fail (printf "config.server.%s is set by the chart" .) -}}
 {{- end -}}

@@ -2,6 +2,9 @@
 
 {{- define "dally.config" -}}
 {{- $server := dict "host" "0.0.0.0" "port" 8470 "allowPlainHttp" true "dataDir" "/var/lib/dally" -}}
+{{- $_ := set $server "executor" "kubernetes" -}}
+{{- $_ := set $server "jobNamespace" (first .Values.jobNamespaces.names) -}}
+{{- $_ := set $server "workerApiUrl" (include "dally.url" .) -}}
 {{- if .Values.metrics.enabled -}}
 {{- $_ := set $server "metricsPort" (int .Values.metrics.port) -}}
 {{- end -}}

@@ -4,7 +4,9 @@
 {{- range .Values.config.pools }}{{ if eq (default "exclusive" .mode) "exclusive" }}true{{ end }}{{ end -}}
 {{- end -}}
 
-{{- define "dally.hasSharedPool" -}}
+{{/* Not empty where others may run pods on the nodes too: in shared pools, and without any pool. */}}
+{{- define "dally.sharesNodes" -}}
+{{- if not .Values.config.pools }}true{{ end -}}
 {{- range .Values.config.pools }}{{ if eq (default "exclusive" .mode) "shared" }}true{{ end }}{{ end -}}
 {{- end -}}
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.images import SERVER, Image, built
+from tests.cluster.images import EXAMPLES, SERVER, Image, built
 from tests.cluster.tools import programs
 from tests.cluster.whole_cluster import WholeCluster
 from tests.helm.helm_program import HELM, Helm
@@ -17,10 +17,15 @@ def server_image() -> Image:
 
 
 @pytest.fixture(scope="session")
-def whole_cluster(server_image: Image) -> Iterator[WholeCluster]:
-    """Four nodes in two racks, with the server's image."""
-    with WholeCluster() as cluster:
-        cluster.load(server_image.archive)
+def examples_image() -> Image:
+    """The image of the examples with Debian's PyTorch."""
+    return built(EXAMPLES)
+
+
+@pytest.fixture(scope="session")
+def whole_cluster(server_image: Image, examples_image: Image) -> Iterator[WholeCluster]:
+    """Four nodes in two racks that have both images."""
+    with WholeCluster(images=[server_image.archive, examples_image.archive]) as cluster:
         yield cluster
 
 

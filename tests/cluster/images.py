@@ -13,13 +13,14 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from server.release import VERSION
+from tests.cluster.in_memory import put_in_memory, take_out_of_memory
 from tests.cluster.node_programs import require_root
 from tests.cluster.tools import cache, locked
 from tests.not_run import not_run
@@ -39,11 +40,13 @@ class ImageRecipe:
     dockerfile: str
     packages: tuple[str, ...]
     arguments: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Patterns of files of the packages that the base does without."""
 
     @property
     def reference(self) -> str:
         """What pods call it."""
-        return f"localhost/{self.name}:{VERSION}"
+        return f"docker.io/library/{self.name}:{VERSION}"
 
 
 SERVER = ImageRecipe(
@@ -55,8 +58,12 @@ EXAMPLES = ImageRecipe(
     name="dally-examples",
     dockerfile="examples/Dockerfile",
     packages=("python3", "ca-certificates", "python3-torch", "python3-sklearn"),
-    # Debian's packages have everything.
+    # Debian's packages have everything, and a compiler besides.
     arguments=("PACKAGES=",),
+    left_out=(
+        *("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/include/*"),
+        *("/usr/lib/gcc/*", "*.a", "*/torch/bin/*", "*/dri/*", "*-lto-dump-*"),
+    ),
 )
 
 
@@ -115,7 +122,7 @@ def built(recipe: ImageRecipe) -> Image:
 
 
 def _build(recipe: ImageRecipe, archive: Path) -> None:
-    base = _base(recipe.packages)
+    base = _base(recipe)
     _say(f"Building the image {recipe.reference}.")
     with _store() as buildah:
         container = buildah("from", "scratch")
@@ -136,15 +143,18 @@ def _build(recipe: ImageRecipe, archive: Path) -> None:
         new.rename(archive)
 
 
-def _base(packages: Sequence[str]) -> Path:
-    """A Debian with these packages as a tar file."""
-    digest = hashlib.sha256(" ".join((SUITE, *packages)).encode()).hexdigest()[:16]
+def _base(recipe: ImageRecipe) -> Path:
+    """A Debian with the recipe's packages as a tar file."""
+    packages, left_out = recipe.packages, recipe.left_out
+    told = " ".join((SUITE, *packages, *left_out))
+    digest = hashlib.sha256(told.encode()).hexdigest()[:16]
     base = cache() / "images" / f"base-{digest}.tar"
     if not base.exists():
         _say(f"Making a Debian base with {', '.join(packages)}.")
         new = base.with_name(f"new-{base.name}")
-        included = f"--include={','.join(packages)}"
-        _run("mmdebstrap", "--quiet", "--variant=minbase", included, SUITE, str(new))
+        options = [f"--dpkgopt=path-exclude={pattern}" for pattern in left_out]
+        options.append(f"--include={','.join(packages)}")
+        _run("mmdebstrap", "--quiet", "--variant=minbase", *options, SUITE, str(new))
         new.rename(base)
     return base
 
@@ -164,7 +174,12 @@ class _Buildah:
 @contextmanager
 def _store() -> Iterator[_Buildah]:
     with tempfile.TemporaryDirectory(prefix="dally-image-") as folder:
-        yield _Buildah(Path(folder))
+        is_in_memory = put_in_memory(Path(folder))
+        try:
+            yield _Buildah(Path(folder))
+        finally:
+            if is_in_memory:
+                take_out_of_memory(Path(folder))
 
 
 def _run(*command: str) -> str:

@@ -57,6 +57,15 @@ def processes_of(folder: Path) -> Iterator[int]:
             yield pid
 
 
+def words_of(pid: int) -> list[str]:
+    """What a process was started with; nothing if it is gone."""
+    try:
+        line = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return []
+    return line.decode(errors="replace").rstrip("\0").split("\0")
+
+
 def kill_tree(pids: Iterator[int]) -> None:
     """SIGKILL to all of them."""
     for pid in pids:
@@ -91,10 +100,9 @@ def _names(pid: int, folder: Path) -> bool:
     """Whether it is one of our programs, started with a path in the folder."""
     try:
         program = Path(f"/proc/{pid}/exe").readlink()
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:
         return False
-    return program.is_relative_to(cache()) and any(f"{folder}/" in word for word in words)
+    return program.is_relative_to(cache()) and any(f"{folder}/" in word for word in words_of(pid))
 
 
 def _kill(pid: int) -> None:

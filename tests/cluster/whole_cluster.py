@@ -9,11 +9,10 @@ pods on 10.244.0.0/24   10.244.1.0/24
 """
 
 import fcntl
-import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +22,7 @@ from typing import Self
 
 from tests.cluster.api_objects import ApiObjects
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.in_memory import put_in_memory
 from tests.cluster.node_programs import node_programs
 from tests.cluster.pause_image import write_pause_image
 from tests.cluster.processes import Processes
@@ -30,7 +30,6 @@ from tests.cluster.remains import ADDRESSES, remove_remains
 from tests.cluster.whole_node import POD_NETS, WholeNode
 
 RACK_LABEL = "example.com/rack"
-MEMORY_KB_MIN = 14 << 20
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 DNS_CONFIG = """.:53 {{
     bind {address}
@@ -59,8 +58,10 @@ class WholeCluster:
     There is one on a machine at a time: addresses and bridges have fixed names.
     """
 
-    def __init__(self, shape: Shape | None = None) -> None:
+    def __init__(self, shape: Shape | None = None, *, images: Sequence[Path] = ()) -> None:
+        """`images` are archives that every node has from the start."""
         self.shape = shape or Shape()
+        self._images = images
         self.folder = Path(tempfile.gettempdir()).resolve() / "dally-whole-cluster"
         self.nodes: tuple[WholeNode, ...] = ()
         self._at_end = ExitStack()
@@ -72,7 +73,8 @@ class WholeCluster:
             stack.enter_context(_alone(self.folder))
             stack.callback(self._remove)
             self._remove()
-            self._make_folder()
+            self.folder.mkdir()
+            put_in_memory(self.folder)
             stack.enter_context(_forwarding())
             self._add_addresses()
             plane_folder = self.folder / "control-plane"
@@ -104,11 +106,6 @@ class WholeCluster:
         """An admin's kubeconfig."""
         return self.control_plane.kubeconfig
 
-    def load(self, archive: Path) -> None:
-        """Give every node an image."""
-        for node in self.nodes:
-            node.load(archive)
-
     def bring_back(self, node: WholeNode) -> None:
         """Start a node again that was lost."""
         node.start_containerd()
@@ -139,16 +136,21 @@ class WholeCluster:
         for each in (lower, upper, work, merged):
             each.mkdir(parents=True)
         options = f"lowerdir={lower},upperdir={upper},workdir={work}"
-        command = ["mount", "-t", "overlay", "overlay", "-o", options, merged]
+        command = ["mount", "-t", "overlay", "overlay", "-o", options, str(merged)]
         if subprocess.run(command, check=False, capture_output=True).returncode:  # noqa: S603 - our own words
             return False
-        subprocess.run(["umount", merged], check=True)  # noqa: S603, S607 - our own words
+        subprocess.run(["umount", str(merged)], check=True)  # noqa: S603, S607 - our own words
         return True
 
     def _start_nodes(self, pause: Path) -> None:
-        image = write_pause_image(pause, self.folder / "pause.tar")
         for node in self.nodes:
-            node.start_runtime(image)
+            node.write_configuration()
+        first, *others = self.nodes
+        first.stock([write_pause_image(pause, self.folder / "pause.tar"), *self._images])
+        for node in others:
+            node.stock_like(first)
+        for node in self.nodes:
+            node.start_containerd()
             node.start_kubelet(self.kubeconfig)
         for node in self.nodes:
             node.wait_until_ready()
@@ -171,16 +173,6 @@ class WholeCluster:
             # It may not write the system's settings, and need not.
             "--conntrack-max-per-core=0",
         )
-
-    def _make_folder(self) -> None:
-        """In memory, if there is plenty: images are many files, slow to remove from a disk."""
-        self.folder.mkdir()
-        facts = Path("/proc/meminfo").read_text()
-        found = re.search(r"^MemAvailable: +(\d+) kB", facts, re.MULTILINE)
-        if found and int(found[1]) > MEMORY_KB_MIN:
-            half = f"size={int(found[1]) // 2}k"
-            command = ["mount", "-t", "tmpfs", "-o", half, "tmpfs", self.folder]
-            subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - our own words
 
     def _add_addresses(self) -> None:
         for number in self._numbers:

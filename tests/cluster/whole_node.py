@@ -1,8 +1,10 @@
 """A whole node: a kubelet with a containerd of its own, its pods on a bridge of its own."""
 
 import json
+import shutil
 import signal
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,13 +49,29 @@ class WholeNode:
         """Of its containerd."""
         return self.home / "containerd.sock"
 
-    def start_runtime(self, pause_image: Path) -> None:
-        """Start containerd, with the image that every pod needs."""
+    def write_configuration(self) -> None:
+        """Of containerd and of the pods' network."""
         (self.home / "cni").mkdir(parents=True, exist_ok=True)
         (self.home / "containerd.toml").write_text(_CONTAINERD.format(**self._facts))
         (self.home / "cni/10-bridge.conflist").write_text(json.dumps(self._network))
+
+    def stock(self, archives: Sequence[Path]) -> None:
+        """Give it images before it starts."""
         self.start_containerd()
-        self.load(pause_image)
+        for archive in archives:
+            self.load(archive)
+        self.processes.end(f"containerd-{self.number}", signal.SIGTERM)
+
+    def stock_like(self, other: "WholeNode") -> None:
+        """Give it the images of another node that is not running, by hard links.
+
+        Layers are never written to, so that nodes may share the files; the books are copied.
+        """
+        command = ["cp", "-al", str(other.home / "root"), str(self.home / "root")]
+        subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - our own words
+        for book in (self.home / "root").rglob("*.db"):
+            book.unlink()
+            shutil.copyfile(other.home / book.relative_to(self.home), book)
 
     def start_containerd(self) -> None:
         """Start containerd on what it has."""

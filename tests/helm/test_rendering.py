@@ -10,7 +10,7 @@ from scheduler.adapters.prometheus import Metrics
 from scheduler.config_file import parse_config
 from scheduler.network.presets import PRESETS
 from scheduler.policies.registry import POLICIES
-from scheduler.settings import TOKEN_PATTERN, load_settings
+from scheduler.settings import TOKEN_PATTERN, Executor, load_settings
 from server.refusals import refuse_what_can_not_be
 from server.release import VERSION
 from tests.helm.helm_program import (
@@ -42,12 +42,11 @@ FOREIGN = {"ResourceQuota"}
 """Kinds that only values bring."""
 READ = {"get", "list", "watch"}
 WORKER_RIGHTS = {
-    **dict.fromkeys(("pods", "services", "configmaps"), READ | {"create", "patch", "delete"}),
+    "pods": READ | {"create", "patch", "delete"},
+    **dict.fromkeys(("services", "configmaps"), READ | {"create", "delete"}),
     "pods/log": {"get"},
-    "events": READ,
-    "persistentvolumeclaims": READ,
 }
-CLUSTER_RIGHTS = {"nodes": READ, "persistentvolumes": READ}
+CLUSTER_RIGHTS = {"nodes": READ}
 
 
 @pytest.fixture(params=VALUE_SETS)
@@ -134,7 +133,7 @@ def test_rights_are_exactly_those_of_the_list(case: ValueSet, rendered: list[Man
         assert _rights(role) == WORKER_RIGHTS
     for role in of_kind(rendered, "ClusterRole"):
         pools = case.values.get("config", {}).get("pools", [])
-        shares = any(pool.get("mode") == "shared" for pool in pools)
+        shares = not pools or any(pool.get("mode") == "shared" for pool in pools)
         assert _rights(role) == CLUSTER_RIGHTS | ({"pods": READ} if shares else {})
 
 
@@ -148,6 +147,13 @@ def test_the_configuration_is_one_that_the_server_takes(rendered: list[Manifest]
     ports = {port["name"]: port["containerPort"] for port in server["ports"]}
     assert (settings.host, settings.port) == ("0.0.0.0", ports["http"])  # noqa: S104 - in a pod
     assert settings.metrics_port == ports.get("metrics", 0)
+    assert settings.executor is Executor.KUBERNETES
+    service = the(rendered, "Service", _fullname(rendered))
+    port = service["spec"]["ports"][0]["port"]
+    assert settings.worker_api_url == f"http://{_fullname(rendered)}.{NAMESPACE}.svc:{port}"
+    bound = {role["metadata"]["namespace"] for role in of_kind(rendered, "Role")}
+    wanted = {settings.job_namespace, *config.namespaces.values()}
+    assert wanted <= bound or not bound
     mounts = {mount["name"]: mount["mountPath"] for mount in server["volumeMounts"]}
     assert str(settings.data_dir) == mounts["data"]
 

@@ -49,9 +49,12 @@ VALUE_SETS = {
                 ],
                 "topology": {"levels": [{"name": "rack", "label": "example.com/rack"}]},
                 "queues": [{"name": "research", "policy": "fifo-backfill"}],
-                "projects": [{"name": "vision", "queues": ["research"]}],
+                "projects": [
+                    {"name": "vision", "queues": ["research"], "namespace": "vision-jobs"}
+                ],
                 "server": {"logLevel": "info"},
             },
+            "jobNamespaces": {"names": ["dally-jobs", "vision-jobs"]},
         },
         adds={
             *("PersistentVolumeClaim", "ValidatingAdmissionPolicy"),
@@ -194,6 +197,10 @@ REFUSED = {
     ),
     "a setting of the chart's": Refused(
         values={"config": {"server": {"port": 80}}}, says="config.server.port is set by the chart"
+    ),
+    "a project in a namespace without rights": Refused(
+        values={"config": {"projects": [{"name": "vision", "namespace": "elsewhere"}]}},
+        says="the namespace elsewhere of project vision is not in jobNamespaces.names",
     ),
     "a pool of an unknown mode": Refused(
         values={"config": {"pools": [{"name": "a", "mode": "own"}]}}, says="/config/pools/0/mode"
