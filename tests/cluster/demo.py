@@ -94,7 +94,7 @@ class Demo:
             deadline_s=RUN_S_MAX,
         )
         self._training.wait_for("lasting", "Running")
-        self.dally("events", "job/lasting")
+        self.dally("events", "--for", "job/lasting")
         self._cluster.bring_back(node)
         self.dally("get", "nodes")
         self._training.cancel("lasting", now=True)

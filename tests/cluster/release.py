@@ -51,7 +51,9 @@ class Release:
 
     def rollback(self, revision: int) -> str:
         """To an earlier revision."""
-        return self._helm("rollback", str(revision), *_WAITING)
+        said = self._helm("rollback", str(revision), *_WAITING)
+        self.wait_until_ready()
+        return said
 
     def test(self) -> str:
         """`helm test`."""
@@ -74,10 +76,15 @@ class Release:
             path = f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}"
             self.objects.delete(path, grace_s=0)
         wait_until(
-            lambda: not gone & {pod["metadata"]["uid"] for pod in self.pods()} and self.is_ready(),
-            "another server is up",
+            lambda: not gone & {pod["metadata"]["uid"] for pod in self.pods()},
+            "the servers are gone",
             deadline_s=INSTALL_S_MAX,
         )
+        self.wait_until_ready()
+
+    def wait_until_ready(self) -> None:
+        """Until the Service leads to a server; its endpoints follow the pods a moment later."""
+        wait_until(self.is_ready, "a server is up", deadline_s=INSTALL_S_MAX)
 
     def is_ready(self) -> bool:
         """Whether the Service leads to a server that takes requests."""
@@ -132,10 +139,12 @@ class Release:
     def _apply(self, verb: str, *options: str, values: Mapping[str, Any] | None = None) -> str:
         image = {"repository": self.image.reference.rpartition(":")[0], "pullPolicy": "Never"}
         given = {"image": image, **self.values, **(values or {})}
-        return self.helm.run(
+        said = self.helm.run(
             *(verb, self.name, str(CHART), "--namespace", self.namespace, *_WAITING, *options),
             values=given,
         )
+        self.wait_until_ready()
+        return said
 
     def _helm(self, verb: str, *options: str) -> str:
         return self.helm.run(verb, self.name, *options, "--namespace", self.namespace)

@@ -177,6 +177,8 @@ class WholeNode:
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
             "address": self.address,
+            # In the common folder each kubelet would remove the logs of the others' pods.
+            "podLogsDir": str(self.home / "pod-logs"),
             "healthzPort": 0,
             "readOnlyPort": 0,
             "containerRuntimeEndpoint": f"unix://{self.socket}",
