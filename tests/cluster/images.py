@@ -62,7 +62,7 @@ EXAMPLES = ImageRecipe(
     arguments=("PACKAGES=",),
     left_out=(
         *("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/include/*"),
-        *("/usr/lib/gcc/*", "*.a", "*/torch/bin/*", "*/dri/*", "*-lto-dump-*"),
+        *("/usr/lib/gcc/*", "*.a", "*/torch/bin/test*", "*/dri/*", "*-lto-dump-*"),
     ),
 )
 
