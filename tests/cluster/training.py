@@ -38,8 +38,9 @@ class Training:
         """A gang that only waits, each worker with one GPU."""
         image = self.release.image.reference
         command = ["sh", "-c", "echo rank $DALLY_RANK; exec sleep 3600"]
-        given = {"workers": workers, "gpusPerWorker": 1, "image": image, **spec}
-        self.release.submit(name, command, **given)
+        # As the first process of its container it does not heed SIGTERM.
+        given = {"checkpoint": {"grace": "3s"}, "workers": workers, "gpusPerWorker": 1, **spec}
+        self.release.submit(name, command, image=image, **given)
 
     def wait_for(self, name: str, *phases: str) -> None:
         """Until the job is in one of the phases."""
