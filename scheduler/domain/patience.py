@@ -32,6 +32,9 @@ class HeldDomain:
     path: tuple[str, ...]
     """Of the domain, widest first; for a node its path and its name."""
     since: Instant
+    free_at: Instant = Instant(0)
+    """When, at first, everything in it was expected to have ended: what would last longer does not
+    start there any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

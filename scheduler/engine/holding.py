@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from scheduler.domain.gang import GangRequest, NodeFilter
 from scheduler.domain.ids import NodeName
-from scheduler.domain.instants import Duration
+from scheduler.domain.instants import Duration, after
 from scheduler.domain.patience import HeldDomain, WaitEpisode
 from scheduler.domain.placement import Blocked, HeldForLargeGang, Placement, TooFewGpus
 from scheduler.domain.plan import Wait
@@ -114,21 +114,26 @@ def hold(waiting: Waiting, answer: Blocked, holds: Holds) -> None:
     gpus = sum(node.gpus for node in free.nodes)
     if holds.held and held > holds.elders.hold_share_max * gpus:
         return
-    holds.add(_Hold(waiting, domain, _free_in(domain, holds)))
-    _note(waiting, domain, scratch)
+    held_domain = _noted(waiting, domain, holds)
+    now = scratch.snapshot.now
+    holds.add(_Hold(waiting, domain, Duration(max(0, held_domain.free_at - now))))
 
 
-def _note(waiting: Waiting, domain: TopologyDomain, scratch: Scratch) -> None:
-    """The domain stays with the job."""
+def _noted(waiting: Waiting, domain: TopologyDomain, holds: Holds) -> HeldDomain:
+    """The domain stays with the job, and with it when it was expected to be free."""
+    scratch = holds.scratch
     job, now = waiting.job, scratch.snapshot.now
     episode = job.waiting or WaitEpisode(began_at=now)
     level = scratch.standing.free.tree.levels[domain.level].name
     if episode.held is not None and (episode.held.level, episode.held.path) == (level, domain.path):
-        return
-    held = HeldDomain(level=level, path=domain.path, since=now)
+        return episode.held
+    held = HeldDomain(
+        level=level, path=domain.path, since=now, free_at=after(now, _free_in(domain, holds))
+    )
     scratch.waits[job.id] = Wait(
         job_id=job.id, revision=job.revision, episode=replace(episode.standing(now), held=held)
     )
+    return held
 
 
 def _domain_for(waiting: Waiting, holds: Holds) -> TopologyDomain | None:

@@ -85,7 +85,12 @@ def test_after_a_day_nothing_new_starts_in_the_domain_it_holds() -> None:
     nodes = {a.node for start in plan.start for a in start.placement.assignments}
     assert nodes == {"r2-n1", "r3-n1", "r4-n1", "r5-n1"}
     assert [wait.episode.held for wait in plan.waits] == [
-        HeldDomain(level=SaidStepTimes({}).ladder(big()).best.level, path=("r1",), since=at(DAY_S))
+        HeldDomain(
+            level=SaidStepTimes({}).ladder(big()).best.level,
+            path=("r1",),
+            since=at(DAY_S),
+            free_at=at(2 * DAY_S),
+        )
     ]
     assert plan.blocked[smalls[4].id] == HeldForLargeGang(
         level=SaidStepTimes({}).ladder(big()).best.level, domain="r1", holder=big().name
