@@ -46,7 +46,7 @@ def test_jobs_larger_than_the_cluster_are_left_out_and_told(trace: Path) -> None
         pytest.param(["--policy", "fifo", *OFF], "--topology: give it, or", id="no cluster"),
         pytest.param(
             ["--nodes", "1", "--gpus-per-node", "8", "--policy", "ffo", *OFF],
-            "--policy: no policy named 'ffo'; there are dally",
+            "--policy: no policy named 'ffo'; there are consolidated",
             id="unknown policy",
         ),
         pytest.param(
