@@ -47,9 +47,7 @@ class Forwarder:
                 client, _ = self._listening.accept()
             except OSError:
                 return
-            server = _connection(self._upstream)
-            for source, target in ((client, server), (server, client)):
-                Thread(target=_pump, args=(source, target), daemon=True).start()
+            Thread(target=_serve, args=(client, self._upstream), daemon=True).start()
 
 
 def _connection(url: URL) -> socket.socket:
@@ -61,6 +59,15 @@ def _connection(url: URL) -> socket.socket:
         connection.connect(f"{folder}/.s.PGSQL.{port}")
         return connection
     return socket.create_connection((folder, port))
+
+
+def _serve(client: socket.socket, upstream: URL) -> None:
+    """One connection to its end, both ways."""
+    with client, _connection(upstream) as server:
+        back = Thread(target=_pump, args=(server, client), daemon=True)
+        back.start()
+        _pump(client, server)
+        back.join()
 
 
 def _pump(source: socket.socket, target: socket.socket) -> None:

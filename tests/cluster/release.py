@@ -108,15 +108,12 @@ class Release:
         return base64.b64decode(self.objects.get(path)["data"]["token"]).decode()
 
     def request(self, method: str, path: str, body: object = None) -> httpx2.Response:
-        """One request of the admin."""
-        return httpx2.request(
-            method,
-            f"{self.url}{path}",
-            json=body,
-            headers={"Authorization": f"Bearer {self.token}"},
-            timeout=30,
-            trust_env=False,
-        )
+        """One request of the admin; where none listens yet, kube-proxy's rules are late."""
+        headers = {"Authorization": f"Bearer {self.token}"}
+        # A connection that was refused has carried nothing: to ask again is safe.
+        with httpx2.Client(transport=httpx2.HTTPTransport(retries=6), trust_env=False) as client:
+            url = f"{self.url}{path}"
+            return client.request(method, url, json=body, headers=headers, timeout=30)
 
     def submit(self, name: str, command: list[str], **spec: object) -> None:
         """A job that is taken."""
