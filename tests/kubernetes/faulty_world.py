@@ -123,8 +123,13 @@ class FaultyWorld:
         )
 
     def node(self, name: str = "n0") -> Node:
-        """A node as the adapter tells it."""
-        return next(node for node in self.cluster.observe().nodes if node.name == name)
+        """A node as the adapter tells it; a new one is awaited."""
+
+        def found() -> list[Node]:
+            return [node for node in self.cluster.observe().nodes if node.name == name]
+
+        wait_until(lambda: bool(found()), f"{name} is seen")
+        return found()[0]
 
     def pod(self, key: AttemptKey = KEY, rank: int = 0) -> Object | None:
         """A worker's pod."""
