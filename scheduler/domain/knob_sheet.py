@@ -15,8 +15,21 @@ from scheduler.domain.knobs import PolicyKnobs
 KnobTexts = Mapping[str, str]
 """Values in JSON by their names in PolicyKnobs."""
 
-CLUSTER_KNOBS = frozenset({"node_lost_after", "order", "ends_min", "hold_share_max"})
-"""Knobs that mean something for all queues together alone; no queue has its own."""
+CLUSTER_KNOBS = frozenset(
+    {
+        "first_fit",
+        "node_lost_after",
+        "order",
+        "ends_min",
+        "aging_after",
+        "hold_after",
+        "hold_share_max",
+        "protected_share",
+        "residual_samples_min",
+        "residual_default",
+    }
+)
+"""Knobs that hold for all queues together; a queue can not have its own."""
 
 
 class KnobSource(StrEnum):
