@@ -22,6 +22,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "proof.md"
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
+STORES = ("sqlite", "postgres")
+"""Each has rows of its own, so that their long runs can go side by side."""
+
 HEAD = "| what was shown | cases | of them | took | date | commit |\n|---|---|---|---|---|---|\n"
 
 
@@ -87,7 +90,13 @@ def with_rows(page: str, shown: dict[str, Shown]) -> str:
 
 def _claim(item: pytest.Item) -> str:
     name = item.name.partition("[")[0].removeprefix("test_").replace("_", " ")
-    return f"{name} ({item.path.relative_to(ROOT / 'tests').parent.as_posix()})"
+    store = "".join(f" on {word}" for word in _words(item) if word in STORES)
+    return f"{name}{store} ({item.path.relative_to(ROOT / 'tests').parent.as_posix()})"
+
+
+def _words(item: pytest.Item) -> list[str]:
+    """The words of a case's name: `test_kills[sqlite-3]` has sqlite and 3."""
+    return item.name.partition("[")[2].removesuffix("]").split("-")
 
 
 def _figures(shown: Shown) -> Iterator[str]:

@@ -31,7 +31,7 @@ def ground(
         tmp_path, database_url="" if kind == "sqlite" else databases.new("postgres")
     )
     made.prepare()
-    made.on_settled = lambda: record_property(f"kills on {kind}", made.kills.total())
+    made.on_settled = lambda: record_property("kills", made.kills.total())
     yield made
     made.close()
 
