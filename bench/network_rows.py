@@ -1,25 +1,25 @@
 """The measured points as typed rows: collectives, placements compared, step times of models."""
 
-import csv
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.network_table import Cells, UnusableRowError, Unused, read_csv, sorted_out
 from scheduler.domain.communication import Collective
 from scheduler.network.collectives import bus_factor
 from scheduler.network.units import GB, MICROSECOND
 
 _COLLECTIVES = {
-    "all_reduce": Collective.ALL_REDUCE,
-    "all_gather": Collective.ALL_GATHER,
-    "reduce_scatter": Collective.REDUCE_SCATTER,
+    "allreduce": Collective.ALL_REDUCE,
+    "allgather": Collective.ALL_GATHER,
+    "reducescatter": Collective.REDUCE_SCATTER,
     "alltoall": Collective.ALL_TO_ALL,
-    "all_to_all": Collective.ALL_TO_ALL,
     "broadcast": Collective.BROADCAST,
+    # Backwards, a reduce moves what a broadcast does.
+    "reduce": Collective.BROADCAST,
     "sendrecv": Collective.SEND_RECEIVE,
-    "send_recv": Collective.SEND_RECEIVE,
 }
+"""By name, without what stands between its words."""
 
 PLATEAU_BYTES = 8.0 * (1 << 30)
 """Size at which a plateau without a size is compared."""
@@ -63,79 +63,83 @@ class CollectiveRow:
         return bus_factor(self.collective, self.ranks) * self.size
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unused:
-    """A row that is not compared, and why."""
-
-    system: str
-    reason: str
-
-
-def read_csv(path: Path) -> Iterator[Mapping[str, str]]:
-    """The rows of a CSV file with a header."""
-    with path.open(newline="", encoding="utf-8") as file:
-        yield from csv.DictReader(file)
+COLUMNS = ("system", "gpu", "nodes", "gpus", "collective", "size_bytes")
+"""What nothing can stand in for; beside them, one of the time and the two rates."""
 
 
 def collective_rows(path: Path) -> tuple[list[CollectiveRow], list[Unused]]:
     """The rows that say what ran where and how long it took, and those that do not."""
-    used: list[CollectiveRow] = []
-    unused: list[Unused] = []
-    for raw in read_csv(path):
-        row = _collective_row(raw)
-        if isinstance(row, Unused):
-            unused.append(row)
-        else:
-            used.append(row)
-    return used, unused
+    return sorted_out(read_csv(path, COLUMNS), _system_of, _collective_row)
 
 
-def _collective_row(raw: Mapping[str, str]) -> CollectiveRow | Unused:
-    system = raw["system"]
-    collective = _COLLECTIVES.get(raw["collective"])
+def _system_of(cells: Cells) -> str:
+    return cells["system"] or f"unnamed system of {cells['gpu'] or 'unknown GPUs'}"
+
+
+def _collective_row(cells: Cells) -> CollectiveRow:
+    name = cells.needed("collective")
+    collective = _COLLECTIVES.get(re.sub(r"[^a-z]", "", name.lower()))
     if collective is None:
-        return Unused(system=system, reason=f"collective {raw['collective']} is not modelled")
-    ranks = int(raw["gpus"])
-    rate = float(raw["busbw_GBps"] or 0) * GB
-    size = float(raw["size_bytes"] or PLATEAU_BYTES)
-    if raw["time_us"]:
-        time_s = float(raw["time_us"]) * MICROSECOND
-    elif rate >= BUS_RATE_MIN:
-        time_s = bus_factor(collective, ranks) * size / rate
-    else:
-        return Unused(system=system, reason="no time, and a rate too small for its digits")
-    nodes = int(raw["nodes"])
-    return _checked(
-        CollectiveRow(
-            system=system,
-            gpu=raw["gpu"],
-            nodes=nodes,
-            gpus_per_node=ranks // nodes,
-            inside=raw["intra_link"],
-            network=raw["network"],
-            nics_bytes_per_s=float(raw["nic_GBps_per_node"] or 0) * GB,
-            collective=collective,
-            algorithm=raw["algo"],
-            size=size,
-            time_s=time_s,
-            kind=raw["kind"],
-            notes=raw["notes"],
-        )
+        raise UnusableRowError(f"collective {name} is not modelled")
+    ranks, nodes = _gang(cells)
+    size = cells.positive("size_bytes") or PLATEAU_BYTES
+    row = CollectiveRow(
+        system=_system_of(cells),
+        gpu=cells["gpu"],
+        nodes=nodes,
+        gpus_per_node=ranks // nodes,
+        inside=cells["intra_link"],
+        network=cells["network"],
+        nics_bytes_per_s=(cells.number("nic_GBps_per_node") or 0.0) * GB,
+        collective=collective,
+        algorithm=cells["algo"],
+        size=size,
+        time_s=_time_s(cells, collective, size, ranks),
+        kind=cells["kind"],
+        notes=cells["notes"],
     )
+    reason = _reason_against(row)
+    if reason:
+        raise UnusableRowError(reason)
+    return row
 
 
-def _checked(row: CollectiveRow) -> CollectiveRow | Unused:
-    """Leaves out what no model of the hardware could say."""
-    reason = ""
+def _gang(cells: Cells) -> tuple[int, int]:
+    ranks, nodes = cells.count("gpus"), cells.count("nodes")
+    if ranks is None or nodes is None:
+        raise UnusableRowError("gpus or nodes are not stated")
+    if ranks == 1:
+        raise UnusableRowError("one GPU sends nothing")
+    if ranks % nodes:
+        raise UnusableRowError(f"{ranks} GPUs are not spread evenly over {nodes} nodes")
+    return ranks, nodes
+
+
+def _time_s(cells: Cells, collective: Collective, size: float, ranks: int) -> float:
+    """The time, else what a rate with enough digits says of it."""
+    microseconds = cells.positive("time_us")
+    if microseconds is not None:
+        return microseconds * MICROSECOND
+    bus_rate = (cells.number("busbw_GBps") or 0.0) * GB
+    if bus_rate >= BUS_RATE_MIN:
+        return bus_factor(collective, ranks) * size / bus_rate
+    rate = (cells.number("algbw_GBps") or 0.0) * GB
+    if rate >= BUS_RATE_MIN:
+        return size / rate
+    raise UnusableRowError("no time, and a rate too small for its digits")
+
+
+def _reason_against(row: CollectiveRow) -> str:
+    """Why no model of the hardware could say it; empty if one could."""
     if re.search(r"problem|untuned", f"{row.system} {row.notes}", re.IGNORECASE):
-        reason = "reported as a problem of that cluster"
-    elif row.nodes > 1 and not row.nics_bytes_per_s and not is_nvlink_network(row):
-        reason = "NICs not stated"
-    elif row.gpu == "unstated" and row.inside == "unstated":
-        reason = "hardware not stated"
-    elif row.nodes > 1 and row.size <= 128 << 10 and row.gpu == "B200" and "P6" in row.system:
-        reason = "warm-up"
-    return Unused(system=row.system, reason=reason) if reason else row
+        return "reported as a problem of that cluster"
+    if row.nodes > 1 and not row.nics_bytes_per_s and not is_nvlink_network(row):
+        return "NICs not stated"
+    if row.gpu in ("", "unstated") and row.inside in ("", "unstated"):
+        return "hardware not stated"
+    if row.nodes > 1 and row.size <= 128 << 10 and row.gpu == "B200" and "P6" in row.system:
+        return "warm-up"
+    return ""
 
 
 def is_nvlink_network(row: CollectiveRow) -> bool:

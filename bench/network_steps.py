@@ -1,12 +1,12 @@
 """Measured step times of models at placements: rows, their compute times, and what is left out."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from bench.network_rows import Unused, read_csv
+from bench.network_table import Cells, UnusableRowError, Unused, read_csv, sorted_out
 from scheduler.domain.ids import GpuModel
 from scheduler.network.model_timing import gpu_family
 from scheduler.network.models_large import LARGE_MODELS
@@ -50,7 +50,7 @@ class StepRow:
     @property
     def cluster(self) -> str:
         """For people: which machines."""
-        return f"{self.source.split('/')[0]} {self.gpu}"
+        return f"{self.source.split('/')[0]} {self.gpu}".strip()
 
 
 def base_name(model: str) -> str:
@@ -80,23 +80,29 @@ class ComputeTimes:
     def __init__(self, files: Sequence[Path]) -> None:
         self._times: dict[TimesKey, dict[float, list[float]]] = {}
         self._parameters: dict[tuple[str, str], float] = {}
+        self.unused: list[Unused] = []
+        """Single GPUs' rows that say something that can not be."""
         for file in files:
-            for raw in read_csv(file):
-                self._take(raw)
+            _, unused = sorted_out(read_csv(file, COLUMNS), _system_of, self._take)
+            self.unused += unused
 
-    def _take(self, raw: Mapping[str, str]) -> None:
+    def _take(self, raw: Cells) -> None:
         model, source = base_name(raw["model"]), source_of(raw["source"])
-        if raw["param_count"]:
-            self._parameters.setdefault((model, source), float(raw["param_count"]))
-            self._parameters.setdefault((model, ""), float(raw["param_count"]))
-        step_s = raw["micro_step_time_s"] or raw["iter_time_s"]
-        if raw["gpus"] != "1" or not raw["local_batch"] or not step_s:
+        parameters = raw.positive("param_count")
+        if parameters is not None:
+            self._parameters.setdefault((model, source), parameters)
+            self._parameters.setdefault((model, ""), parameters)
+        if raw["gpus"] != "1":
             return
-        if not raw["micro_step_time_s"]:
-            step_s = str(float(step_s) / float(raw["accum_steps"] or 1))
-        key = _key_of(raw)
-        by_batch = self._times.setdefault(key, {})
-        by_batch.setdefault(float(raw["local_batch"]), []).append(float(step_s))
+        batch = raw.positive("local_batch")
+        step_s = raw.positive("micro_step_time_s")
+        whole_s = raw.positive("iter_time_s")
+        if step_s is None and whole_s is not None:
+            step_s = whole_s / (raw.count("accum_steps") or 1)
+        if step_s is None or batch is None:
+            return
+        by_batch = self._times.setdefault(_key_of(raw), {})
+        by_batch.setdefault(batch, []).append(step_s)
 
     def parameters(self, model: str, source: str) -> float | None:
         """Parameters of a model as a file or the built-in table has them."""
@@ -136,7 +142,7 @@ class ComputeTimes:
         )
 
 
-def _key_of(raw: Mapping[str, str]) -> TimesKey:
+def _key_of(raw: Cells) -> TimesKey:
     # Files of one repository are told apart by framework: TensorFlow and PyTorch differ.
     source = source_of(raw["source"])
     framework = re.search(r"(PyTorch|TensorFlow2|TensorFlow|PaddlePaddle|MxNet)/", raw["source"])
@@ -155,30 +161,34 @@ def gpu_key(gpu: str) -> GpuModel:
     return GpuModel(gpu_family(gpu) + (f"-{memory.group(0)}" if memory else ""))
 
 
+COLUMNS = ("model", "gpu", "gpus", "nodes", "local_batch", "iter_time_s")
+"""What nothing can stand in for."""
+
+
 def step_rows(path: Path, times: ComputeTimes) -> tuple[list[StepRow], list[Unused]]:
     """Rows over several GPUs whose model has a compute time; the rest with the reason."""
-    used: list[StepRow] = []
-    unused: list[Unused] = []
-    for raw in read_csv(path):
-        if raw["gpus"] in ("", "1") or not raw["iter_time_s"]:
-            continue
-        row = _step_row(raw, times)
-        if isinstance(row, Unused):
-            unused.append(row)
-        else:
-            used.append(row)
-    return used, unused
+    return sorted_out(read_csv(path, COLUMNS), _system_of, lambda raw: _step_row(raw, times))
 
 
-def _step_row(raw: Mapping[str, str], times: ComputeTimes) -> StepRow | Unused:
-    key = _key_of(raw)
+def _system_of(raw: Cells) -> str:
     source = source_of(raw["source"])
-    parameters = times.parameters(raw["model"], source)
-    micro_s = times.compute_s(key, float(raw["local_batch"])) if raw["local_batch"] else None
-    reason = _unusable(raw, key, has_profile=parameters is not None and micro_s is not None)
-    if reason or parameters is None or micro_s is None:
-        return Unused(system=f"{raw['model']} on {raw['gpu']} ({source})", reason=reason)
-    steps = int(float(raw["accum_steps"] or 1))
+    return f"{raw['model']} on {raw['gpu']}" + (f" ({source})" if source else "")
+
+
+def _step_row(raw: Cells, times: ComputeTimes) -> StepRow | None:
+    step_s = raw.positive("iter_time_s")
+    if step_s is None or raw.count("gpus") in (None, 1):
+        return None
+    key = _key_of(raw)
+    batch = raw.positive("local_batch")
+    parameters = times.parameters(raw["model"], source_of(raw["source"]))
+    micro_s = None if batch is None else times.compute_s(key, batch)
+    if batch is None or parameters is None or micro_s is None:
+        raise UnusableRowError(
+            "no profile: parameters or a single GPU's step at that batch are missing"
+        )
+    _check_hardware(raw, key)
+    steps = raw.count("accum_steps") or 1
     width = 2 if raw["precision"] in HALF_PRECISIONS else 4
     return StepRow(
         model=key.model,
@@ -186,43 +196,35 @@ def _step_row(raw: Mapping[str, str], times: ComputeTimes) -> StepRow | Unused:
         network=raw["network"],
         inside=raw["intra_link"],
         ranks_by_node=_ranks(raw),
-        batch=float(raw["local_batch"]),
+        batch=batch,
         gradient_bytes=parameters * width,
         compute_s=micro_s * steps,
         accumulation_steps=steps,
-        step_s=float(raw["iter_time_s"]),
-        source=source,
+        step_s=step_s,
+        source=source_of(raw["source"]),
     )
 
 
-def _unusable(raw: Mapping[str, str], key: TimesKey, *, has_profile: bool) -> str:
-    if not has_profile:
-        return "no profile: parameters or a single GPU's step at that batch are missing"
+def _check_hardware(raw: Cells, key: TimesKey) -> None:
     if "not in repo" in (raw["gpu"], raw["network"]):
-        return "hardware not stated"
-    if int(raw["nodes"]) > 1 and "not stated" in raw["network"]:
-        return "network not stated"
+        raise UnusableRowError("hardware not stated")
+    if (raw.count("nodes") or 1) > 1 and "not stated" in raw["network"]:
+        raise UnusableRowError("network not stated")
     if key.source.startswith("siasosp23") and key.gpu == "V100":
-        return "hosts mixed up in the source (suspect)"
-    return ""
+        raise UnusableRowError("hosts mixed up in the source (suspect)")
 
 
-def _ranks(raw: Mapping[str, str]) -> tuple[int, ...]:
-    named = re.search(r"placement ([\d+]+)", raw["notes"])
-    if named:
-        return placement(named.group(1))
-    nodes = int(raw["nodes"])
-    return (int(raw["gpus"]) // nodes,) * nodes
+def _ranks(raw: Cells) -> tuple[int, ...]:
+    gpus, nodes = raw.count("gpus"), raw.count("nodes")
+    named = re.search(r"placement (\d{1,6}(?:\+\d{1,6})*)", raw["notes"])
+    ranks = placement(named.group(1)) if named else ()
+    if not ranks and gpus and nodes and gpus % nodes == 0:
+        ranks = (gpus // nodes,) * nodes
+    if not ranks or not all(ranks):
+        raise UnusableRowError("GPUs of each node are not stated")
+    return ranks
 
 
 def placement(text: str) -> tuple[int, ...]:
     """GPUs per node of a placement written as `2+2`."""
     return tuple(sorted((int(part) for part in text.split("+")), reverse=True))
-
-
-def names_of(unused: Iterable[Unused]) -> list[tuple[str, str, int]]:
-    """Unused systems by name, with reason and number of rows."""
-    counts: dict[tuple[str, str], int] = {}
-    for row in unused:
-        counts[row.system, row.reason] = counts.get((row.system, row.reason), 0) + 1
-    return [(system, reason, count) for (system, reason), count in sorted(counts.items())]
