@@ -16,8 +16,11 @@ from api.logs.following import LogPump
 from api.paging import PageSigner
 from api.streams.broadcaster import Broadcaster
 from api.streams.responses import StreamPermits
+from scheduler.domain.errors import SpecProblem
 from scheduler.domain.instants import Instant
+from scheduler.domain.job import JobSpec
 from scheduler.domain.links import FabricPlan
+from scheduler.domain.pod_policy import PodPolicy
 from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.account_store import AccountStore
 from scheduler.ports.clock import Clock
@@ -72,6 +75,10 @@ class ApiDependencies:
     policies: Collection[str] = ()
     """Names of the policies that the scheduler can run."""
     observe_request: RequestObserver = _observe_nothing
+    pods: PodPolicy | None = None
+    """What admins say about pods; None where workers are processes of this machine."""
+    oversizes: Callable[[JobSpec], tuple[SpecProblem, ...]] = field(default=lambda _spec: ())
+    """What of a job is too large for the cluster to hold."""
 
 
 class Services:

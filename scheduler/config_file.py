@@ -16,8 +16,18 @@ from pydantic_core import ErrorDetails
 from scheduler.domain.errors import SchedulerError
 from scheduler.domain.ids import ProjectName, QueueName
 from scheduler.domain.knob_sheet import KnobSheet, KnobTexts
+from scheduler.domain.pod_policy import PodPolicy
 from scheduler.domain.queue import DEFAULT_QUEUE, Project, Queue
 from scheduler.knob_settings import nearest, read_texts
+from scheduler.pods_section import (
+    PodProfileSection,
+    ProjectPodsSection,
+    SharedMountSection,
+    mount_problems,
+    pod_policy,
+    profile_problems,
+    project_problems,
+)
 from scheduler.topology_file import (
     FileProblem,
     Name,
@@ -55,6 +65,9 @@ class PoolSection(Section):
     mode: Literal["exclusive", "shared"] = Field(
         default="exclusive", description="Whether only Dally's workers may take its GPUs."
     )
+    pod_profile: Name | None = Field(
+        default=None, description="Pod profile of jobs that name this pool (Kubernetes)."
+    )
 
 
 class QueueSection(Section):
@@ -88,6 +101,9 @@ class ProjectSection(Section):
         default=None,
         description="Namespace of its pods (Kubernetes); default: the setting `jobNamespace`.",
     )
+    pods: ProjectPodsSection = Field(
+        default=ProjectPodsSection(), description="What holds for its pods (Kubernetes)."
+    )
 
 
 class ConfigFile(Section):
@@ -108,6 +124,12 @@ class ConfigFile(Section):
         default_factory=dict, description="Policy knobs of the cluster."
     )
     projects: tuple[ProjectSection, ...] = Field(default=(), strict=False, description="Projects.")
+    shared_mounts: tuple[SharedMountSection, ...] = Field(
+        default=(), strict=False, description="Storage that jobs may mount by name (Kubernetes)."
+    )
+    pod_profiles: tuple[PodProfileSection, ...] = Field(
+        default=(), strict=False, description="Settings of pods that jobs may name (Kubernetes)."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +149,8 @@ class Config:
     priorities: Mapping[str, int]
     policy: KnobTexts
     """Knobs the file names."""
+    pods: PodPolicy
+    """What holds for pods."""
 
 
 def empty_config() -> Config:
@@ -238,6 +262,7 @@ def _problems(file: ConfigFile, policies: Collection[str]) -> Iterator[FileProbl
             if queue.knobs.get("policy", queue.policy) != queue.policy:
                 detail = f"is not the policy {queue.policy} that the queue names itself"
                 yield FileProblem(place=f"queues[{index}].knobs.policy", detail=detail)
+    yield from _pod_problems(file)
     yield from _missing_queues(file)
     yield from _missing_pools("nodes", [node.pool for node in file.topology.nodes], file)
     yield from _missing_pools("racks", [rack.pool for rack in file.topology.racks], file)
@@ -249,6 +274,25 @@ def _doubled(key: str, names: Sequence[str]) -> Iterator[FileProblem]:
         if counts[name] > 1:
             detail = f"the name {name} is used {counts[name]} times"
             yield FileProblem(place=f"{key}[{index}].name", detail=detail)
+
+
+def _pod_problems(file: ConfigFile) -> Iterator[FileProblem]:
+    yield from _doubled("sharedMounts", [mount.name for mount in file.shared_mounts])
+    yield from _doubled("podProfiles", [profile.name for profile in file.pod_profiles])
+    yield from mount_problems(file.shared_mounts)
+    yield from profile_problems(file.pod_profiles)
+    known = tuple(profile.name for profile in file.pod_profiles)
+    for index, pool in enumerate(file.pools):
+        if pool.pod_profile is not None and pool.pod_profile not in known:
+            detail = f"there is no pod profile {pool.pod_profile}{nearest(pool.pod_profile, known)}"
+            yield FileProblem(place=f"pools[{index}].podProfile", detail=detail)
+    for index, project in enumerate(file.projects):
+        yield from project_problems(
+            f"projects[{index}].pods",
+            project.pods,
+            profiles=file.pod_profiles,
+            mounts=file.shared_mounts,
+        )
 
 
 def _missing_queues(file: ConfigFile) -> Iterator[FileProblem]:
@@ -314,6 +358,12 @@ def _config(file: ConfigFile) -> Config:
             **{priority.name: priority.value for priority in file.priority_classes},
         },
         policy=_texts(file.policy, is_for_queue=False),
+        pods=pod_policy(
+            projects={project.name: project.pods for project in file.projects},
+            profiles=file.pod_profiles,
+            mounts=file.shared_mounts,
+            pool_profiles={p.name: p.pod_profile for p in file.pools if p.pod_profile},
+        ),
     )
 
 

@@ -165,6 +165,7 @@ def api_dependencies(
     logs: LogSource | None = None if scheduler is None else scheduler.cluster
     if logs is None and settings.executor is Executor.KUBERNETES:
         logs = kubernetes_home.open_logs(foundation, stack)
+    is_on_pods = settings.executor is Executor.KUBERNETES
     readiness = [ReadinessCheck(name="store", check=store.check)]
     if scheduler is not None:
         readiness.append(ReadinessCheck(name="scheduler", check=scheduler.driver.check))
@@ -186,4 +187,6 @@ def api_dependencies(
         links=foundation.config.topology.links,
         policies=tuple(POLICIES),
         observe_request=foundation.metrics.observe_request,
+        pods=foundation.config.pods if is_on_pods else None,
+        oversizes=kubernetes_home.oversizes(foundation) if is_on_pods else (lambda _spec: ()),
     )

@@ -5,13 +5,16 @@ The client library is an extra: it is imported only where the executor is Kubern
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from api.attempt_tokens import AttemptTokens
 from scheduler.config_file import Config, ConfigError
+from scheduler.domain.errors import SpecProblem
 from scheduler.domain.explain import counted
 from scheduler.domain.ids import PoolName, ProjectName
+from scheduler.domain.job import JobSpec
 from scheduler.ports.log_source import LogSource
 from scheduler.settings import Settings, flag_of
 from scheduler.topology_file import FileProblem
@@ -41,6 +44,7 @@ def open_cluster(
         namespace_of=lambda project: namespace_of(settings, config, project),
         attempt_token=AttemptTokens(foundation.secret).sign,
         api_url=settings.worker_api_url,
+        policy=config.pods,
     )
     cluster = KubernetesCluster(
         KubernetesSettings(
@@ -73,6 +77,21 @@ def open_logs(foundation: Foundation, stack: ExitStack) -> LogSource:
     )
     stack.callback(logs.close)
     return logs
+
+
+def oversizes(foundation: Foundation) -> Callable[[JobSpec], tuple[SpecProblem, ...]]:
+    """What of a job would be too large for the objects that describe its gang."""
+    _expect_client()
+    from scheduler.adapters.kubernetes.manifests import RenderSettings  # noqa: PLC0415 - an extra
+    from scheduler.adapters.kubernetes.trial import too_large  # noqa: PLC0415 - an extra
+
+    render = RenderSettings(
+        instance="0" * 32,
+        namespace_of=lambda _project: "trial",
+        api_url=foundation.settings.worker_api_url,
+        policy=foundation.config.pods,
+    )
+    return partial(too_large, render)
 
 
 def look_at_cluster(settings: Settings, config: Config) -> str:
@@ -108,7 +127,9 @@ def _rules(config: Config) -> "NodeRules":
     pools = tuple(
         Pool(name=PoolName(pool.name), selector=pool.node_selector) for pool in config.pools
     )
-    return NodeRules(levels=labelled, pools=pools)
+    return NodeRules(
+        levels=labelled, pools=pools, counted=tuple(sorted(config.pods.counted_resources))
+    )
 
 
 def _expect_client() -> None:

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from api.documents.document import child
 from api.job_files.communication_mapping import to_profile
+from api.job_files.pod_rules import local_problems, pod_problems
 from api.job_files.schemas import WORKERS_MAX, JobFile, JobRequest
 from api.job_files.step_patterns import StepPatternError, step_pattern
 from api.job_files.validation import nearest
@@ -17,6 +18,7 @@ from scheduler.domain.gang import axis_slices
 from scheduler.domain.ids import LevelName, ProjectName, QueueName
 from scheduler.domain.instants import HOUR, SECOND
 from scheduler.domain.job import AxisWithin
+from scheduler.domain.pod_policy import PodPolicy
 from scheduler.domain.quantities import parse_bytes, parse_duration
 from scheduler.domain.topology import CLUSTER_LEVEL, NODE_LEVEL
 from scheduler.domain.worker_environment import is_reserved
@@ -29,9 +31,6 @@ _COMMAND_BYTES_MAX = 128 * 1024
 _ENV_BYTES_MAX = 128 * 1024
 
 NOT_YET: Mapping[str, str] = {
-    "secrets": "0.2",
-    "volumes": "0.2",
-    "podProfile": "0.2",
     "dependsOn": "0.3",
     "array": "0.3",
     "elastic": "0.4",
@@ -54,6 +53,8 @@ class Surroundings:
     pools: tuple[str, ...] | None = None
     models: Mapping[str, ModelProfile] = field(default_factory=known_models)
     """Model profiles that the project may name."""
+    pods: PodPolicy | None = None
+    """What admins say about pods; None where workers are processes of this machine."""
     dropped: frozenset[str] = field(default_factory=frozenset)
     """Pointers of parts that the type check has already refused and taken out."""
 
@@ -71,6 +72,10 @@ def rule_problems(file: JobFile, around: Surroundings) -> Iterator[SpecProblem]:
     yield from _times(file.spec)
     yield from _communication(file.spec, around)
     yield from _policies(file.spec, around)
+    if around.pods is None:
+        yield from local_problems(file.spec)
+    else:
+        yield from pod_problems(file.spec, around.project, around.pods)
 
 
 def _metadata(file: JobFile, around: Surroundings) -> Iterator[SpecProblem]:
@@ -91,11 +96,6 @@ def _not_yet(spec: JobRequest) -> Iterator[SpecProblem]:
     warning = spec.checkpoint.warning if spec.checkpoint else None
     if warning is not None and parse_duration(warning) > 0:
         yield _unsupported("/spec/checkpoint/warning", "checkpoint.warning", "0.2")
-    places = [("/spec/resources", spec.resources)]
-    places += [(f"/spec/roles/{i}/resources", role.resources) for i, role in enumerate(spec.roles)]
-    for pointer, resources in places:
-        if resources is not None and resources.shared_memory is not None:
-            yield _unsupported(f"{pointer}/sharedMemory", "resources.sharedMemory", "0.2")
 
 
 def _unsupported(pointer: str, feature: str, version: str) -> SpecProblem:

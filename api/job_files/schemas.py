@@ -20,7 +20,8 @@ from api.job_files.scalars import (
     Text,
     Time,
 )
-from api.job_files.upcoming import Array, Dependency, Elastic, SecretVariable, Volume
+from api.job_files.storage import SecretRequest, VolumeRequest
+from api.job_files.upcoming import Array, Dependency, Elastic
 from api.wire import API_VERSION, Wire
 
 WORKERS_MAX = 65_536
@@ -39,7 +40,7 @@ class ResourceRequest(Wire):
     memory: Bytes | None = None
     """Default: no request."""
     shared_memory: Bytes | None = None
-    """Size of /dev/shm. Not supported yet."""
+    """Size of /dev/shm in pods, on top of the memory; default: half the memory, at most 64Gi."""
 
 
 class SliceRequest(Wire):
@@ -160,14 +161,14 @@ class JobRequest(Wire):
     """Which framework's variables the workers get; never changes the command."""
     env: Environment = Field(default_factory=dict)
     """Variables of the workers; names that the service sets are refused."""
-    secrets: Annotated[tuple[SecretVariable, ...], Field(strict=False, max_length=64)] = ()
-    """Variables from secrets. Not supported yet."""
+    secrets: Annotated[tuple[SecretRequest, ...], Field(strict=False, max_length=64)] = ()
+    """Variables and files from secrets that the project may use; Kubernetes only."""
     resources: ResourceRequest | None = None
     """Per worker, besides GPUs."""
-    volumes: Annotated[tuple[Volume, ...], Field(strict=False, max_length=64)] = ()
-    """Not supported yet."""
+    volumes: Annotated[tuple[VolumeRequest, ...], Field(strict=False, max_length=64)] = ()
+    """Storage that the workers see; Kubernetes only."""
     pod_profile: Reference | None = None
-    """Admin-made settings of pods. Not supported yet."""
+    """Admin-made settings of pods: devices, capabilities, mounts; Kubernetes only."""
     working_dir: AbsolutePath | None = None
     """Default: a folder of the attempt's own."""
     gpu_models: Annotated[tuple[Reference, ...], Field(strict=False, max_length=16)] = ()

@@ -14,6 +14,7 @@ from api.job_files.schemas import (
     SpreadRequest,
     Topology,
 )
+from api.job_files.storage import from_secret, from_volume, to_secret, to_volume
 from scheduler.domain import instants, job
 from scheduler.domain.communication import Axis
 from scheduler.domain.ids import GpuModel, LevelName, PoolName, QueueName, RoleName
@@ -39,6 +40,9 @@ def to_spec(
         queue=QueueName(request.queue) if request.queue else default_queue,
         roles=_roles(request),
         image=request.image,
+        volumes=tuple(to_volume(volume) for volume in request.volumes),
+        secrets=tuple(to_secret(secret) for secret in request.secrets),
+        pod_profile=request.pod_profile or "",
         working_dir=request.working_dir or "",
         launcher=job.Launcher(request.launcher),
         priority=request.priority,
@@ -70,7 +74,10 @@ def to_request(spec: job.JobSpec) -> JobRequest:
         command=only.command if only else None,
         launcher=spec.launcher.value,
         env=dict(only.env) if only else {},
-        resources=_to_resources(only.resources) if only else None,
+        secrets=tuple(from_secret(use) for use in spec.secrets),
+        resources=_to_resources(only) if only else None,
+        volumes=tuple(from_volume(volume) for volume in spec.volumes),
+        pod_profile=spec.pod_profile or None,
         working_dir=spec.working_dir or None,
         gpu_models=tuple(spec.gpu_models),
         mix_gpu_models=spec.mixes_gpu_models,
@@ -105,6 +112,7 @@ def _roles(request: JobRequest) -> tuple[job.Role, ...]:
                 gpus_per_worker=request.gpus_per_worker,
                 command=request.command,
                 resources=_resources(request.resources),
+                shared_memory_bytes=_shared_memory(request.resources),
                 env=dict(request.env),
                 spread_by=LevelName(spread.by) if spread else None,
                 spread_workers_max=spread.workers_max if spread else 0,
@@ -123,6 +131,7 @@ def _role(role: RoleRequest, request: JobRequest, job_spread: SpreadRequest | No
         gpus_per_worker=role.gpus_per_worker,
         command=command,
         resources=_resources(role.resources or request.resources),
+        shared_memory_bytes=_shared_memory(role.resources or request.resources),
         env={**request.env, **role.env},
         pool=PoolName(role.pool) if role.pool else None,
         spread_by=LevelName(spread.by) if spread else None,
@@ -136,7 +145,7 @@ def _to_role(role: job.Role) -> RoleRequest:
         workers=role.workers,
         gpus_per_worker=role.gpus_per_worker,
         command=role.command,
-        resources=_to_resources(role.resources),
+        resources=_to_resources(role),
         env=dict(role.env),
         pool=role.pool,
         spread=_to_spread(role),
@@ -152,18 +161,29 @@ def _to_spread(role: job.Role) -> SpreadRequest | None:
 def _resources(request: ResourceRequest | None) -> Resources:
     if request is None:
         return NOTHING
+    memory = 0 if request.memory is None else parse_bytes(request.memory)
     return Resources(
         cpu_milli=0 if request.cpus is None else parse_cpus(request.cpus),
-        memory_bytes=0 if request.memory is None else parse_bytes(request.memory),
+        # What lies in /dev/shm counts against the memory of the worker.
+        memory_bytes=memory + _shared_memory(request) if memory else 0,
     )
 
 
-def _to_resources(resources: Resources) -> ResourceRequest | None:
-    if resources == NOTHING:
+def _shared_memory(request: ResourceRequest | None) -> int:
+    if request is None or request.shared_memory is None:
+        return 0
+    return parse_bytes(request.shared_memory)
+
+
+def _to_resources(role: job.Role) -> ResourceRequest | None:
+    resources, shared = role.resources, role.shared_memory_bytes
+    if resources == NOTHING and not shared:
         return None
+    memory = resources.memory_bytes - shared if resources.memory_bytes else 0
     return ResourceRequest(
         cpus=render_cpus(resources.cpu_milli) if resources.cpu_milli else None,
-        memory=render_bytes(resources.memory_bytes) if resources.memory_bytes else None,
+        memory=render_bytes(memory) if memory else None,
+        shared_memory=render_bytes(shared) if shared else None,
     )
 
 

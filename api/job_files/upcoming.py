@@ -4,29 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from api.job_files.scalars import AbsolutePath, LabelValue, Name, Positive, Reference, Text
+from api.job_files.scalars import LabelValue, Name, Positive
 from api.wire import Wire
-
-
-class SecretVariable(Wire):
-    """One variable taken from a secret."""
-
-    env: Reference
-    secret_ref: Reference
-    """`SECRET/KEY`."""
-
-
-class Volume(Wire):
-    """Storage that the workers see; exactly one of claim, shared, scratch and configMap."""
-
-    name: Name
-    claim: Reference | None = None
-    shared: Reference | None = None
-    scratch: Reference | None = None
-    config_map: Reference | None = None
-    mount_path: AbsolutePath
-    sub_path: Text = ""
-    read_only: bool = False
 
 
 class Elastic(Wire):

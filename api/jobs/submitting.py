@@ -23,7 +23,12 @@ from scheduler.control import commands
 from scheduler.control.commands import Requester
 from scheduler.control.profiling import own_model_in, project_models
 from scheduler.domain.communication import ModelProfile
-from scheduler.domain.errors import ConflictError, IdempotencyMismatchError, NotFoundError
+from scheduler.domain.errors import (
+    ConflictError,
+    IdempotencyMismatchError,
+    InvalidSpecError,
+    NotFoundError,
+)
 from scheduler.domain.explain import explain
 from scheduler.domain.ids import JobId, JobName, ProjectName
 from scheduler.domain.job import Job
@@ -89,9 +94,14 @@ def checked_job(submission: Submission, document: Document) -> tuple[Job, str]:
     file = read_job_file(document, _surroundings(services, project, models))
     spec = to_spec(file.spec, labels=dict(file.metadata.labels), default_queue=project.queues[0])
     spec = own_model_in(spec, models)
+    if services.given.pods is not None:
+        spec = services.given.pods.with_devices(project.name, spec)
     refused = services.cluster.refusal(spec)
     if refused is not None:
         raise RequestError("NeverFits", explain(refused))
+    oversizes = services.given.oversizes(spec)
+    if oversizes:
+        raise InvalidSpecError(oversizes)
     job = commands.new_job(
         JobId(services.given.new_id()),
         project.name,
@@ -118,6 +128,7 @@ def _surroundings(
         priorities=services.given.priorities,
         levels=tuple(level.name for level in cluster.levels) if cluster.is_observed else None,
         models=models,
+        pods=services.given.pods,
         pools=tuple(sorted({node.pool for node in cluster.nodes})) or None,
     )
 

@@ -5,10 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from pydantic import JsonValue
 
+from api.entry_reasons import ENTRY_REASONS
 from api.errors import RequestError
 from api.job_files.schemas import JobFile
 from api.job_files.validation import nearest
-from api.reasons import ENTRY_REASONS, REASONS, TYPE_PREFIX
+from api.reasons import REASONS, TYPE_PREFIX
 from api.wire import Reply
 
 router = APIRouter(tags=["reference"])

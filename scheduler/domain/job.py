@@ -34,6 +34,7 @@ from scheduler.domain.instants import Duration, Instant, seconds
 from scheduler.domain.patience import NO_EVICTIONS, Evictions, WaitEpisode
 from scheduler.domain.placement import Placement
 from scheduler.domain.resources import NOTHING, Resources
+from scheduler.domain.storage import SecretUse, Volume
 
 
 class JobPhase(StrEnum):
@@ -170,7 +171,9 @@ class Role:
     gpus_per_worker: int
     command: tuple[str, ...]
     resources: Resources = NOTHING
-    """Per worker, besides GPUs."""
+    """Per worker, besides GPUs; the memory includes `shared_memory_bytes`."""
+    shared_memory_bytes: int = 0
+    """Size of /dev/shm in pods; 0 for the default."""
     env: Mapping[str, str] = field(default_factory=dict)
     pool: PoolName | None = None
     spread_by: LevelName | None = None
@@ -251,6 +254,10 @@ class JobSpec:
     queue: QueueName
     roles: tuple[Role, ...]
     image: str = ""
+    volumes: tuple[Volume, ...] = ()
+    secrets: tuple[SecretUse, ...] = ()
+    pod_profile: str = ""
+    """Name of an admin's settings of pods; empty for the default of pool or project."""
     working_dir: str = ""
     launcher: Launcher = Launcher.PLAIN
     priority: str = "normal"

@@ -10,7 +10,8 @@ from starlette.testclient import TestClient
 
 from api import errors
 from api.dependencies import ReadinessCheck
-from api.reasons import ENTRY_REASONS, REASONS
+from api.entry_reasons import ENTRY_REASONS
+from api.reasons import REASONS
 from scheduler.adapters.memory.job_store import MemoryStore
 from scheduler.domain import errors as domain
 from scheduler.domain.errors import ClusterUnavailableError, SchedulerError, StoreUnavailableError

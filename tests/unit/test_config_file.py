@@ -7,7 +7,7 @@ import pytest
 from pydantic.alias_generators import to_camel
 
 from scheduler.config_file import Config, ConfigError, empty_config, parse_config, read_config
-from scheduler.domain.ids import GpuModel
+from scheduler.domain.ids import GpuModel, ProjectName
 from scheduler.domain.instants import seconds
 from scheduler.domain.knob_sheet import KnobSheet
 from scheduler.domain.knobs import PolicyKnobs, WaitClock
@@ -275,3 +275,94 @@ def test_every_knob_has_a_description_and_can_be_written_and_read() -> None:
 def test_a_choice_that_there_is_not_is_refused_with_those_there_are() -> None:
     _, wrong = read_knobs({"clock": "sometimes"}, PolicyKnobs())
     assert [problem.detail for problem in wrong] == ["must be one of idle, declined, pending"]
+
+
+PODS = """
+pools: [{name: h100, podProfile: rdma}]
+sharedMounts:
+  - {name: datasets, nfs: {server: nfs.example.com, path: /data}, readOnly: true}
+  - {name: models, claim: models, subPath: public}
+podProfiles:
+  - name: rdma
+    resources: {rdma/hca: 1, hugepages-2Mi: 1Gi}
+    capabilities: [IPC_LOCK]
+    hostMounts: [{name: ib, hostPath: /dev/infiniband, mountPath: /dev/infiniband}]
+    sidecars: [{name: exporter, image: "exporter:1", cpus: 0.5, memory: 64Mi}]
+    claims: [{name: nic, template: nic}]
+projects:
+  - name: vision
+    pods:
+      {securityLevel: baseline, uid: null, gid: null, secrets: [wandb], claims: [ckpt],
+       sharedMounts: [datasets], podProfiles: [rdma], podProfile: rdma}
+"""
+
+
+def test_what_holds_for_pods() -> None:
+    pods = parsed(PODS).pods
+    vision = pods.of(ProjectName("vision"))
+    assert (vision.level, vision.user.uid, vision.user.fs_group) == ("baseline", None, 1000)
+    assert [*vision.secrets, *(vision.claims or ())] == ["wandb", "ckpt"]
+    assert [*(vision.shared or ()), *vision.profiles] == ["datasets", "rdma"]
+    assert vision.profile == "rdma"
+    assert pods.profiles["rdma"].resources == (("hugepages-2Mi", 1 << 30), ("rdma/hca", 1))
+    assert pods.profiles["rdma"].sidecars[0].cpu_milli == 500
+    assert pods.counted_resources == {"hugepages-2Mi", "rdma/hca"}
+    assert (pods.shared["datasets"].nfs_path, pods.shared["models"].sub_path) == ("/data", "public")
+    assert dict(pods.pool_profiles) == {"h100": "rdma"}
+    other = pods.of(ProjectName("default"))
+    assert (other.level, other.user.uid, other.secrets) == ("restricted", 1000, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(
+            "projects: [{name: a, pods: {uid: 0}}]", "projects[0].pods.uid: must be", id="root"
+        ),
+        pytest.param(
+            "projects: [{name: a, pods: {uid: null}}]", "projects[0].pods.uid: must", id="anybody"
+        ),
+        pytest.param(
+            "projects: [{name: a, pods: {podProfiles: [rdma]}}]",
+            "projects[0].pods.podProfiles[0]: there is no pod profile rdma",
+            id="profile",
+        ),
+        pytest.param(
+            "projects: [{name: a, pods: {podProfile: rdma}}]",
+            "projects[0].pods.podProfile: there is no pod profile rdma",
+            id="default profile",
+        ),
+        pytest.param(
+            "projects: [{name: a, pods: {sharedMounts: [x]}}]",
+            "projects[0].pods.sharedMounts[0]: there is no shared mount x",
+            id="mount",
+        ),
+        pytest.param(
+            "pools: [{name: a, podProfile: rdma}]",
+            "pools[0].podProfile: there is no pod profile rdma",
+            id="profile of a pool",
+        ),
+        pytest.param(
+            "sharedMounts: [{name: a, claim: b, hostPath: /c}]",
+            "sharedMounts[0]: must have exactly one",
+            id="two sources",
+        ),
+        pytest.param(
+            "sharedMounts: [{name: a, claim: b, subPath: ../x}]",
+            "sharedMounts[0].subPath: must be a path inside",
+            id="a way up",
+        ),
+        pytest.param(
+            "podProfiles: [{name: a, resources: {rdma/hca: one}}]",
+            "podProfiles[0].resources.rdma/hca: must be a count",
+            id="amount",
+        ),
+        pytest.param(
+            "podProfiles: [{name: a, claims: [{name: x, template: t}, {name: x, template: u}]}]",
+            "podProfiles[0]: the name x is used 2 times",
+            id="a name twice",
+        ),
+    ],
+)
+def test_a_mistake_about_pods_is_named_with_its_place(text: str, said: str) -> None:
+    assert any(problem.startswith(said) for problem in problems(text))

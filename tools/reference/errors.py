@@ -1,6 +1,7 @@
 """docs/reference/errors.md: every reason code a client can meet."""
 
-from api.reasons import ENTRY_REASONS, REASONS
+from api.entry_reasons import ENTRY_REASONS
+from api.reasons import REASONS
 from tools.reference import markdown
 
 _TEXT = """Every answer that is not a success is a problem body (RFC 9457,

@@ -20,6 +20,7 @@ from scheduler.adapters.kubernetes.errors import (
     Outdated,
     Refused,
 )
+from scheduler.adapters.kubernetes.grants import Grants, grants_of
 from scheduler.adapters.kubernetes.manifests import PodRenderer, RenderSettings
 from scheduler.adapters.kubernetes.objects import (
     JsonObject,
@@ -84,13 +85,19 @@ class GangCalls:
     def make_pod(self, renderer: PodRenderer, rank: Rank, anchor: Uid) -> JsonObject | NotMade:
         """A gated pod; adopted if it is there. Raises ApiFailure."""
         wanted = renderer.pod(rank, anchor)
-        broken = violations(wanted)
+        broken = violations(wanted, self._grants(renderer.order, rank))
         if broken:
             return NotMade(outcome=Outcome.LAUNCH_FAILED, message="; ".join(broken))
         reach(KillPoint.KUBERNETES_BEFORE_POD)
         made = self._make("pods", wanted, lambda found: _is_owned_by(found, anchor))
         reach(KillPoint.KUBERNETES_AFTER_POD)
         return made
+
+    def _grants(self, order: GangOrder, rank: Rank) -> Grants:
+        policy, held = self._settings.policy, order.reservations[rank]
+        role = next(role for role in order.spec.roles if role.name == held.role)
+        name = policy.profile_name(order.project, order.spec, role)
+        return grants_of(policy, order.project, name)
 
     def open_gate(self, facts: PodFacts) -> JsonObject | None:
         """Take our gate from that very pod; None if it is gone. Raises ApiFailure."""

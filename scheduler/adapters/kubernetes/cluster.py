@@ -9,7 +9,7 @@ API server ──────────┼── watch pods of others ─▶  
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
@@ -93,9 +93,10 @@ class KubernetesCluster:
         self._tails = LogTails(self._server, self._pod_of, idle_s_max=settings.log_idle_s_max)
         self._ended = EndedLogs(self._server, archive, self._tails, clock)
         self._logs = KubernetesLogs(self._pod_of, self._tails, archive, self._ended)
+        render = replace(settings.render, gpu_resource=self._nodes.gpu_resource)
         self._keeper = Keeper(
-            GangCalls(self._server, settings.render),
-            settings.render,
+            GangCalls(self._server, render),
+            render,
             views=self._views,
             nodes=self._nodes,
             logs=self._ended,

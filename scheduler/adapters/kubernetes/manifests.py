@@ -2,7 +2,7 @@
 
 anchor (ConfigMap)  owns the rest, so that deleting it removes all; keeps the order of the gang
 Service             headless, so that ranks find each other by name before they are ready
-pods                gated, pinned to their nodes by affinity, under the restricted security level
+pods                gated, pinned to their nodes by affinity, under their project's security level
 """
 
 import base64
@@ -11,14 +11,21 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scheduler.adapters.kubernetes import names
+from scheduler.adapters.kubernetes import names, security
+from scheduler.adapters.kubernetes.mounts import GANG_FOLDER, Mounted, mounted
 from scheduler.adapters.kubernetes.objects import JsonObject, Uid, text
 from scheduler.domain.codec import Json, dump, from_json, to_json
 from scheduler.domain.ids import NodeName, ProjectName, Rank, RoleName
 from scheduler.domain.instants import Duration
 from scheduler.domain.job import Role
+from scheduler.domain.pod_policy import (
+    NO_POLICY,
+    PodPolicy,
+    PodProfile,
+    ProjectPods,
+    Sidecar,
+)
 from scheduler.domain.reservation import AttemptKey
-from scheduler.domain.resources import Resources
 from scheduler.domain.worker_environment import (
     GangFacts,
     WorkerAddress,
@@ -29,8 +36,6 @@ from scheduler.domain.worker_environment import (
 from scheduler.ports.cluster import GangOrder
 
 RENDEZVOUS_PORT = 29_500
-HOSTFILE_FOLDER = "/etc/dally"
-SHARED_MEMORY_BYTES_MAX = 64 << 30
 ANCHOR_BYTES_MAX = 1_000_000
 """Of a ConfigMap's data; the API server takes 1 MiB with everything around it."""
 GRACE_S_MIN = 1
@@ -47,15 +52,6 @@ _KEEPS_PODS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class User:
-    """Who the processes of a project's pods are."""
-
-    uid: int = 1000
-    gid: int = 1000
-    home: str = "/tmp"  # noqa: S108 - inside the container, which is the job's alone
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RenderSettings:
     """What the server says about every gang."""
 
@@ -65,13 +61,16 @@ class RenderSettings:
     attempt_token: Callable[[AttemptKey], str] = lambda _attempt: ""
     api_url: str = ""
     """Where pods reach the API; empty where they can not."""
-    user: User = User()
-    image_pull_secrets: tuple[str, ...] = ()
+    policy: PodPolicy = NO_POLICY
     gpu_resource: Callable[[NodeName], str] = lambda _node: "nvidia.com/gpu"
 
 
 class TooLargeError(Exception):
     """The gang does not fit into the objects that describe it."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"the gang's description takes {size} bytes of at most {ANCHOR_BYTES_MAX}")
+        self.size = size
 
 
 def anchor(order: GangOrder, settings: RenderSettings) -> JsonObject:
@@ -81,9 +80,7 @@ def anchor(order: GangOrder, settings: RenderSettings) -> JsonObject:
     hosts, hostfile = _hosts(facts), hostfile_text(facts)
     size = len(packed) + len(hosts) + len(hostfile)
     if size > ANCHOR_BYTES_MAX:
-        raise TooLargeError(
-            f"the gang's description takes {size} bytes of at most {ANCHOR_BYTES_MAX}"
-        )
+        raise TooLargeError(size)
     data: JsonObject = {HOSTS: hosts, HOSTFILE: hostfile}
     digest = hashlib.sha256(to_json(order).encode()).hexdigest()[:32]
     return {
@@ -126,14 +123,19 @@ class PodRenderer:
     """Renders the pods of one gang."""
 
     def __init__(self, order: GangOrder, settings: RenderSettings) -> None:
-        self._order = order
+        self.order = order
         self._settings = settings
         self._facts = _facts(order, settings)
         self._roles: dict[RoleName, Role] = {role.name: role for role in order.spec.roles}
+        self._pods = settings.policy.of(order.project)
+        self._profiles = {
+            role.name: settings.policy.profile(order.project, order.spec, role.name)
+            for role in order.spec.roles
+        }
 
     def pod(self, rank: Rank, owner: Uid) -> JsonObject:
         """The gated pod of one rank."""
-        order, held = self._order, self._order.reservations[rank]
+        order, held = self.order, self.order.reservations[rank]
         spec = self._spec(rank)
         digest = hashlib.sha256(dump(spec).encode()).hexdigest()[:32]
         name = names.pod_name(order.attempt, rank)
@@ -142,7 +144,7 @@ class PodRenderer:
         assert isinstance(labels, dict)
         assert isinstance(annotations, dict)
         labels |= {names.RANK: str(rank), names.ROLE: held.role}
-        annotations |= _KEEPS_PODS
+        annotations |= {**self._profiles[held.role].annotations, **_KEEPS_PODS}
         gang = names.gang_name(order.attempt)
         return {
             "apiVersion": "v1",
@@ -152,8 +154,9 @@ class PodRenderer:
         }
 
     def _spec(self, rank: Rank) -> JsonObject:
-        order, held, user = self._order, self._order.reservations[rank], self._settings.user
-        return {
+        order, held, pods = self.order, self.order.reservations[rank], self._pods
+        profile, mounts = self._profiles[held.role], self._mounts(rank)
+        spec: JsonObject = {
             "hostname": names.pod_name(order.attempt, rank),
             "subdomain": names.gang_name(order.attempt),
             "schedulingGates": [{"name": names.GATE}],
@@ -163,47 +166,69 @@ class PodRenderer:
             "terminationGracePeriodSeconds": grace_s(order.spec.checkpoint.grace),
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
-            "imagePullSecrets": [{"name": name} for name in self._settings.image_pull_secrets],
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": user.uid,
-                "runAsGroup": user.gid,
-                "fsGroup": user.gid,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "containers": [self._container(rank)],
-            "volumes": self._volumes(held.resources),
+            "imagePullSecrets": [{"name": name} for name in pods.image_pull_secrets],
+            "securityContext": security.of_pod(pods),
+            "containers": [self._container(rank, mounts)],
+            "volumes": [each.volume for each in mounts],
         }
+        if pods.service_account:
+            spec["serviceAccountName"] = pods.service_account
+        if profile.sidecars:
+            spec["initContainers"] = [_sidecar(each, pods) for each in profile.sidecars]
+        if profile.claims:
+            spec["resourceClaims"] = [
+                {"name": name, "resourceClaimTemplateName": template}
+                for name, template in profile.claims
+            ]
+        return spec
 
-    def _container(self, rank: Rank) -> JsonObject:
-        held = self._order.reservations[rank]
+    def _mounts(self, rank: Rank) -> list[Mounted]:
+        held = self.order.reservations[rank]
+        return mounted(
+            self.order,
+            self._roles[held.role],
+            held.resources.memory_bytes,
+            policy=self._settings.policy,
+            profile=self._profiles[held.role],
+            files=(HOSTFILE,),
+        )
+
+    def _container(self, rank: Rank, mounts: list[Mounted]) -> JsonObject:
+        held = self.order.reservations[rank]
+        profile = self._profiles[held.role]
         variables = worker_environment(self._facts, rank)
         command = [_literal(word) for word in worker_command(self._facts, rank, variables)]
+        given = {**self._home(), **profile.env}
         container: JsonObject = {
             "name": names.MAIN_CONTAINER,
-            "image": self._order.spec.image,
+            "image": self.order.spec.image,
             "command": [*command],
-            "env": self._env({**self._home(), **variables}),
-            "resources": self._amounts(held.node, held.gpus, held.resources),
-            "securityContext": {
-                "allowPrivilegeEscalation": False,
-                "capabilities": {"drop": ["ALL"]},
-            },
-            "volumeMounts": [
-                {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108 - inside the container
-                {"name": "gang", "mountPath": HOSTFILE_FOLDER, "readOnly": True},
-            ],
+            "env": [*self._env({**given, **variables}), *self._secrets()],
+            "resources": self._amounts(rank, profile),
+            "securityContext": security.of_container(self._pods, profile.capabilities),
+            "volumeMounts": [each.mount for each in mounts],
         }
-        if self._order.spec.working_dir:
-            container["workingDir"] = self._order.spec.working_dir
+        if self.order.spec.working_dir:
+            container["workingDir"] = self.order.spec.working_dir
         return container
 
     def _home(self) -> dict[str, str]:
         """A uid that the image does not know has no name and no home of its own."""
-        return {"HOME": self._settings.user.home, "USER": "dally"}
+        user = self._pods.user
+        return {} if user.uid is None else {"HOME": user.home, "USER": "dally"}
 
-    def _env(self, variables: dict[str, str]) -> Json:
-        gang = names.gang_name(self._order.attempt)
+    def _secrets(self) -> list[Json]:
+        return [
+            {
+                "name": use.env,
+                "valueFrom": {"secretKeyRef": {"name": use.secret, "key": use.key}},
+            }
+            for use in self.order.spec.secrets
+            if use.env
+        ]
+
+    def _env(self, variables: dict[str, str]) -> list[Json]:
+        gang = names.gang_name(self.order.attempt)
         found: list[Json] = []
         for name, value in variables.items():
             if name == "DALLY_HOSTS" and len(value) > LONG_VALUE:
@@ -213,27 +238,22 @@ class PodRenderer:
                 found.append({"name": name, "value": _literal(value)})
         return found
 
-    def _amounts(self, node: NodeName, gpus: int, resources: Resources) -> JsonObject:
+    def _amounts(self, rank: Rank, profile: PodProfile) -> JsonObject:
+        held = self.order.reservations[rank]
         amounts: JsonObject = {}
-        if resources.cpu_milli:
-            amounts["cpu"] = f"{resources.cpu_milli}m"
-        if resources.memory_bytes:
-            amounts["memory"] = str(resources.memory_bytes)
-        if gpus:
-            amounts[self._settings.gpu_resource(node)] = str(gpus)
+        if held.resources.cpu_milli:
+            amounts["cpu"] = f"{held.resources.cpu_milli}m"
+        if held.resources.memory_bytes:
+            amounts["memory"] = str(held.resources.memory_bytes)
+        if held.gpus:
+            amounts[self._settings.gpu_resource(held.node)] = str(held.gpus)
+        amounts |= {name: str(amount) for name, amount in profile.resources}
         # CPU is asked for and not capped: cores that nobody uses may be used.
         limits = {name: value for name, value in amounts.items() if name != "cpu"}
-        return {"requests": amounts, "limits": limits}
-
-    def _volumes(self, resources: Resources) -> Json:
-        half = resources.memory_bytes // 2
-        size = min(half, SHARED_MEMORY_BYTES_MAX) if half else SHARED_MEMORY_BYTES_MAX
-        gang = names.gang_name(self._order.attempt)
-        items: Json = [{"key": HOSTFILE, "path": HOSTFILE}]
-        return [
-            {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(size)}},
-            {"name": "gang", "configMap": {"name": gang, "items": items}},
-        ]
+        found: JsonObject = {"requests": amounts, "limits": limits}
+        if profile.claims:
+            found["claims"] = [{"name": name} for name, _ in profile.claims]
+        return found
 
 
 def grace_s(grace: Duration) -> int:
@@ -255,7 +275,7 @@ def _facts(order: GangOrder, settings: RenderSettings) -> GangFacts:
             )
             for held in order.reservations
         ),
-        hostfile=f"{HOSTFILE_FOLDER}/{HOSTFILE}",
+        hostfile=f"{GANG_FOLDER}/{HOSTFILE}",
         checkpoint_dir=order.spec.checkpoint.path,
         deadline=order.deadline,
         api_url=settings.api_url,
@@ -285,6 +305,26 @@ def _metadata(order: GangOrder, settings: RenderSettings, name: str, digest: str
         "labels": labels,
         "annotations": annotations,
     }
+
+
+def _sidecar(sidecar: Sidecar, pods: ProjectPods) -> JsonObject:
+    """One that ends when the worker has ended, whatever it is doing."""
+    amounts: JsonObject = {}
+    if sidecar.cpu_milli:
+        amounts["cpu"] = f"{sidecar.cpu_milli}m"
+    if sidecar.memory_bytes:
+        amounts["memory"] = str(sidecar.memory_bytes)
+    container: JsonObject = {
+        "name": sidecar.name,
+        "image": sidecar.image,
+        "restartPolicy": "Always",
+        "env": [{"name": name, "value": _literal(value)} for name, value in sidecar.env.items()],
+        "resources": {"requests": amounts},
+        "securityContext": security.of_container(pods, ()),
+    }
+    if sidecar.command:
+        container["command"] = [_literal(word) for word in sidecar.command]
+    return container
 
 
 def _owner(name: str, uid: Uid) -> Json:

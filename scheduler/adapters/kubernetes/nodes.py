@@ -64,6 +64,8 @@ class NodeRules:
     """Levels with their labels, closest first; none: what the labels of the nodes show."""
     pools: tuple[Pool, ...] = ()
     gpu_resources: tuple[str, ...] = GPU_RESOURCES
+    counted: tuple[str, ...] = ()
+    """Other resources that workers may ask for, sorted: devices, huge pages."""
     shrunk_after_s: float = 60.0
     """GPUs that are missing for less time are only not given to anybody new."""
     ready_after_s: float = 10.0
@@ -218,14 +220,15 @@ class NodeBook:
         gpus, shrunk = self._smoothed_gpus(known, self._allotted_gpus(seen), now)
         unready = self._unready_reason(name, known, now)
         others = min(gpus, whole(held.get(gpu, _NO_AMOUNT)))
-        left = remainder(_resources(allotted), _resources(held))
+        foreign = _resources(held, self._rules.counted)
+        left = remainder(_resources(allotted, self._rules.counted), foreign)
         return Node(
             name=name,
             gpus=gpus - others,
             gpus_foreign=others,
             gpu_model=GpuModel(next((labels[key] for key in MODEL_LABELS if key in labels), "")),
             resources=left.resources,
-            resources_foreign=_resources(held),
+            resources_foreign=foreign,
             overdrawn=left.overdrawn,
             workers_max=max(0, whole(allotted.get(PODS, _NO_AMOUNT)) - whole(held[PODS])),
             path=path_of(labels, self._levels),
@@ -305,10 +308,11 @@ def _gpu_resource(node: JsonObject, resources: tuple[str, ...]) -> str:
     return next((name for name in resources if allotted.get(name, _NO_AMOUNT) > 0), resources[0])
 
 
-def _resources(amounts: Mapping[str, Decimal]) -> Resources:
+def _resources(amounts: Mapping[str, Decimal], counted: tuple[str, ...]) -> Resources:
     return Resources(
         cpu_milli=whole(amounts.get(CPU, _NO_AMOUNT) * 1000),
         memory_bytes=whole(amounts.get(MEMORY, _NO_AMOUNT)),
+        extended=tuple((name, whole(amounts.get(name, _NO_AMOUNT))) for name in counted),
     )
 
 

@@ -89,25 +89,39 @@ def security(**values: Json) -> Change:
 
 YES: Json = True
 NO: Json = False
+SAFE: JsonObject = {
+    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+}
 FREE: JsonObject = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 HOSTILE: dict[str, tuple[str, Change]] = {
     "the host's network": ("fields of the pod", put("hostNetwork", YES)),
     "the host's processes": ("fields of the pod", put("hostPID", YES)),
     "the host's IPC": ("fields of the pod", put("hostIPC", YES)),
-    "a service account": ("fields of the pod", put("serviceAccountName", "admin")),
+    "a service account": ("service account", put("serviceAccountName", "admin")),
+    "a pull secret": ("pull secrets", put("imagePullSecrets", [{"name": "admin"}])),
     "a node by name": ("fields of the pod", put("nodeName", "n1")),
     "another scheduler": ("fields of the pod", put("schedulerName", "mine")),
     "a priority class": ("fields of the pod", put("priorityClassName", "system-node-critical")),
     "a runtime class": ("fields of the pod", put("runtimeClassName", "privileged")),
     "host aliases": ("fields of the pod", put("hostAliases", [{"ip": "1.2.3.4"}])),
     "DNS settings": ("fields of the pod", put("dnsConfig", {"nameservers": ["1.2.3.4"]})),
-    "init containers": ("fields of the pod", put("initContainers", [{"name": "x"}])),
+    "init containers": (
+        "sidecars",
+        put("initContainers", [{"name": "x", "image": "x", "restartPolicy": "Always", **SAFE}]),
+    ),
     "ephemeral containers": ("fields of the pod", put("ephemeralContainers", [{"name": "x"}])),
     "shared processes": ("fields of the pod", put("shareProcessNamespace", YES)),
     "topology spread": ("fields of the pod", put("topologySpreadConstraints", [{}])),
     "the host's users": ("fields of the pod", put("hostUsers", YES)),
-    "resource claims": ("fields of the pod", put("resourceClaims", [{"name": "x"}])),
+    "resource claims": (
+        "resources",
+        put("resourceClaims", [{"name": "x", "resourceClaimTemplateName": "theirs"}]),
+    ),
+    "another device": (
+        "resources",
+        put_in_container("resources", {"limits": {"example.com/device": "1"}}),
+    ),
     "a deadline of its own": ("fields of the pod", put("activeDeadlineSeconds", 5)),
     "readiness gates": ("fields of the pod", put("readinessGates", [{"conditionType": "x"}])),
     "a node selector": ("fields of the pod", put("nodeSelector", {"a": "b"})),
@@ -124,10 +138,10 @@ HOSTILE: dict[str, tuple[str, Change]] = {
     "no image": ("image", put_in_container("image", "")),
     "an image that is an option": ("image", put_in_container("image", "--privileged")),
     "an image with a space": ("image", put_in_container("image", "a b")),
-    "root": ("not root", put_in("securityContext", "runAsUser", 0)),
-    "root's group": ("not root", put_in("securityContext", "runAsGroup", 0)),
-    "root's files": ("not root", put_in("securityContext", "fsGroup", 0)),
-    "perhaps root": ("not root", put_in("securityContext", "runAsNonRoot", NO)),
+    "root": ("user", put_in("securityContext", "runAsUser", 0)),
+    "root's group": ("user", put_in("securityContext", "runAsGroup", 0)),
+    "root's files": ("user", put_in("securityContext", "fsGroup", 0)),
+    "perhaps root": ("user", put_in("securityContext", "runAsNonRoot", NO)),
     "kernel settings": ("security of the pod", put_in("securityContext", "sysctls", [{}])),
     "SELinux": ("security of the pod", put_in("securityContext", "seLinuxOptions", {})),
     "more groups": ("security of the pod", put_in("securityContext", "supplementalGroups", [0])),
@@ -155,18 +169,26 @@ HOSTILE: dict[str, tuple[str, Change]] = {
     "a path of the host": ("volumes", volume(hostPath={"path": "/"})),
     "a secret": ("volumes", volume(secret={"secretName": "admin"})),
     "a projected token": ("volumes", volume(projected={"sources": [{}]})),
-    "a claim": ("volumes", volume(persistentVolumeClaim={"claimName": "theirs"})),
+    "a claim without a name": ("volumes", volume(persistentVolumeClaim={})),
     "NFS": ("volumes", volume(nfs={"server": "x", "path": "/"})),
     "a driver": ("volumes", volume(csi={"driver": "x"})),
     "an image as a volume": ("volumes", volume(image={"reference": "x"})),
     "a scratch without a limit": ("volumes", volume(emptyDir={})),
-    "another ConfigMap": ("own ConfigMap", volume(configMap={"name": "kube-root-ca.crt"})),
+    "two sources": ("volumes", volume(emptyDir={"sizeLimit": "1"}, hostPath={"path": "/"})),
+    "another gang's ConfigMap": ("volumes", volume(configMap={"name": "jabcdefghij-a0"})),
     "a variable of another ConfigMap": (
-        "own ConfigMap",
+        "environment",
         env("X", valueFrom={"configMapKeyRef": {"name": "theirs", "key": "x"}}),
     ),
     "a way up": ("mounts", mount("/a/../../etc")),
-    "a path in a volume": ("mounts", mount("/a", subPath="../..")),
+    "a way out of a volume": ("mounts", mount("/a", subPath="../..")),
+    "a path of a volume from the root": ("mounts", mount("/a", subPath="/etc")),
+    "a part by a variable": ("mounts", mount("/a", subPathExpr="$(HOME)")),
+    "devices": ("places", mount("/dev/mem")),
+    "processes": ("places", mount("/proc/1")),
+    "the whole container": ("places", mount("/")),
+    "the gang's folder": ("places", mount("/etc/dally")),
+    "one place twice": ("places", mount("/dev/shm")),  # noqa: S108 - inside the container
     "propagation": ("mounts", mount("/a", mountPropagation="Bidirectional")),
     "a volume that is not there": (
         "mounts",

@@ -1,5 +1,7 @@
 """Hypothesis draws job specs: every field that a job file can say."""
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from api.job_files.scalars import NAME_LENGTH_MAX
@@ -17,6 +19,7 @@ from scheduler.domain.job import (
     TopologyRequest,
 )
 from scheduler.domain.resources import Resources
+from scheduler.domain.storage import SecretUse, Volume, VolumeKind
 
 LEVELS = ("node", "rack", "spine", "cluster")
 """Closest first."""
@@ -42,16 +45,40 @@ resources = st.builds(
 )
 
 
+paths = st.from_regex(r"/[a-z]{1,8}(/[a-z]{1,8})?", fullmatch=True)
+volumes = st.builds(
+    Volume,
+    name=names,
+    kind=st.sampled_from([kind for kind in VolumeKind if kind is not VolumeKind.SCRATCH]),
+    source=names,
+    mount_path=paths,
+    sub_path=st.sampled_from(["", "run1"]),
+    is_read_only=st.booleans(),
+) | st.builds(
+    Volume,
+    name=names,
+    kind=st.just(VolumeKind.SCRATCH),
+    bytes_max=st.integers(1, 2**45),
+    mount_path=paths,
+)
+secrets = st.builds(SecretUse, secret=names, key=names, env=names) | st.builds(
+    SecretUse, secret=names, key=names, file=paths
+)
+
+
 @st.composite
 def roles(draw: st.DrawFn, name: str, *, pool: bool) -> Role:
     """One role; the only one of a plain job has no pool of its own."""
     spread = draw(st.none() | levels)
+    asked, shared = draw(resources), draw(st.integers(0, 2**40))
+    memory = asked.memory_bytes + shared if asked.memory_bytes else 0
     return Role(
         name=RoleName(name),
         workers=draw(st.integers(1, 100)),
         gpus_per_worker=draw(st.integers(0, 16)),
         command=draw(commands),
-        resources=draw(resources),
+        resources=replace(asked, memory_bytes=memory),
+        shared_memory_bytes=shared,
         env=draw(variables),
         pool=draw(st.none() | pools) if pool else None,
         spread_by=spread,
@@ -170,6 +197,9 @@ def specs(draw: st.DrawFn) -> JobSpec:
         queue=QueueName(draw(st.sampled_from(["default", "team-a"]))),
         roles=gang,
         image=draw(st.sampled_from(["", "registry/train:1"])),
+        volumes=tuple(draw(st.lists(volumes, max_size=2))),
+        secrets=tuple(draw(st.lists(secrets, max_size=2))),
+        pod_profile=draw(st.sampled_from(["", "rdma"])),
         working_dir=draw(st.sampled_from(["", "/workspace"])),
         launcher=draw(st.sampled_from(Launcher)),
         priority=draw(st.sampled_from(["low", "normal", "high"])),

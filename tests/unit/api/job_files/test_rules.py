@@ -291,25 +291,20 @@ BROKEN = [
     ),
     pytest.param({"spares": 1}, "/spec/spares", "NotSupportedYet", id="spares"),
     pytest.param({"dependsOn": [{"job": "a"}]}, "/spec/dependsOn", "NotSupportedYet", id="depends"),
+    # What is for pods alone.
     pytest.param(
         {"secrets": [{"env": "A", "secretRef": "a/b"}]},
         "/spec/secrets",
-        "NotSupportedYet",
+        "NeedsKubernetes",
         id="secrets",
     ),
     pytest.param(
         {"volumes": [{"name": "a", "claim": "b", "mountPath": "/c"}]},
         "/spec/volumes",
-        "NotSupportedYet",
+        "NeedsKubernetes",
         id="volumes",
     ),
-    pytest.param({"podProfile": "rdma"}, "/spec/podProfile", "NotSupportedYet", id="profile"),
-    pytest.param(
-        {"resources": {"sharedMemory": "1Gi"}},
-        "/spec/resources/sharedMemory",
-        "NotSupportedYet",
-        id="shared memory",
-    ),
+    pytest.param({"podProfile": "rdma"}, "/spec/podProfile", "NeedsKubernetes", id="profile"),
     pytest.param(
         {"communication": {"stepPattern": "iter_time=([0-9.]+"}},
         "/spec/communication/stepPattern",
