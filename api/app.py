@@ -29,6 +29,7 @@ from api.profiles import endpoints as profiles
 from api.projects import endpoints as projects
 from api.queues import endpoints as queues
 from api.reference import endpoints as reference
+from api.strays import endpoints as strays
 from api.timers import endpoints as timers
 from api.tokens import endpoints as tokens
 from scheduler.domain.errors import SchedulerError
@@ -55,6 +56,7 @@ _ROUTES = (
     distance,
     profiles,
     projects,
+    strays,
     tokens,
     audit,
     reference,

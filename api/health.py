@@ -13,6 +13,7 @@ from api.dependencies import ServicesOf
 from api.errors import problem_response
 from api.replies import model_response
 from api.wire import Reply
+from scheduler.domain.stray import outdated_by
 
 router = APIRouter(tags=["health"])
 _log = structlog.get_logger("dally.api")
@@ -23,7 +24,7 @@ class Health(Reply):
 
     status: str = "ok"
     checks: dict[str, str] = Field(default_factory=dict)
-    """With `?verbose`: each check by name."""
+    """With `?verbose`: each check by name, and whether `safeMode` is `on`."""
 
 
 class Version(Reply):
@@ -56,6 +57,10 @@ def readyz(
     failed = [name for name, state in checks.items() if state != "ok"]
     if failed:
         return problem_response(request, "NotReady", f"failing: {', '.join(failed)}")
+    if verbose is not None:
+        # Not a failure: an admin must reach the server to end it.
+        is_safe_mode = outdated_by(services.store.strays()) is not None
+        checks["safeMode"] = "on" if is_safe_mode else "off"
     return model_response(Health(checks={} if verbose is None else checks), HTTPStatus.OK)
 
 

@@ -13,6 +13,7 @@ from api.policy.schemas import KnobView
 from api.profiles.schemas import ProfileView
 from api.projects.schemas import ProjectView
 from api.queues.schemas import QueueView
+from api.strays.schemas import StrayView
 from api.timers.schemas import TimerView
 from api.tokens.schemas import TokenView
 from api.wire import Reply
@@ -84,7 +85,7 @@ def _node_row(item: JsonValue) -> tuple[object, ...]:
     state = "Ready" if node.is_ready else "NotReady"
     return (
         node.name,
-        state + (",Cordoned" if node.is_cordoned else ""),
+        ",".join([state, *(["Cordoned"] if node.is_cordoned else []), *_left_alone(node)]),
         node.pool,
         node.gpu_model,
         node.gpus,
@@ -93,6 +94,27 @@ def _node_row(item: JsonValue) -> tuple[object, ...]:
         "/".join(reversed(node.path.values())),
         f"{node.cpus:g}",
         ",".join(node.jobs),
+    )
+
+
+def _left_alone(node: NodeView) -> list[str]:
+    """Why a node is not used for a while, e.g. `SuspectNode`."""
+    marks = [taint.partition(":")[0].partition("=") for taint in node.taints]
+    return [reason for key, _, reason in marks if key == "dally.internal/excluded"]
+
+
+def _stray_row(item: JsonValue) -> tuple[object, ...]:
+    stray = StrayView.model_validate(item)
+    return (
+        stray.id,
+        f"{stray.project}/{stray.name}" if stray.name else "",
+        stray.reason,
+        f"{stray.workers_alive}/{stray.workers}",
+        stray.order,
+        age(stray.since),
+        stray.problem,
+        stray.term,
+        ",".join(stray.nodes),
     )
 
 
@@ -269,7 +291,17 @@ TIMER = Kind(
     filters=("queue",),
 )
 
-KINDS = (JOB, NODE, QUEUE, PROJECT, PROFILE, EVENT, TOKEN, KNOB, TIMER)
+STRAY = Kind(
+    name="stray",
+    plural="strays",
+    short="st",
+    path="/api/v1/strays",
+    headers=("ID", "JOB", "REASON", "ALIVE", "ORDER", "AGE"),
+    headers_wide=("PROBLEM", "TERM", "NODES"),
+    row=_stray_row,
+)
+
+KINDS = (JOB, NODE, QUEUE, PROJECT, PROFILE, EVENT, TOKEN, KNOB, TIMER, STRAY)
 _BY_NAME = {name: kind for kind in KINDS for name in (kind.name, kind.plural, kind.short)}
 
 

@@ -16,6 +16,7 @@ MODULES = {
     "cli.commands.logs": ("logs",),
     "cli.commands.setting": ("set",),
     "cli.commands.profiles": ("create",),
+    "cli.commands.strays": ("admin",),
     "cli.commands.submitting": ("apply", "run"),
 }
 """Commands by the module that adds them."""

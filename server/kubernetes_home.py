@@ -58,6 +58,7 @@ def open_cluster(
         foundation.store,
         term=term.term,
         may_write=term.is_leader,
+        may_sweep=lambda: not any(s.shows_an_older_store for s in foundation.store.strays()),
         on_change=on_change,
     )
     return stack.enter_context(cluster)

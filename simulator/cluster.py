@@ -166,6 +166,14 @@ class SimulatedCluster:
         if gang is not None and gang.ended_at is not None:
             self._drop(gang)
 
+    def order_of(self, attempt: AttemptKey) -> GangOrder | None:
+        """See Cluster. Nothing is restored from a backup here, so nobody asks."""
+        return None
+
+    def disown(self, attempt: AttemptKey) -> None:
+        """See Cluster. Nobody asks."""
+        raise NotImplementedError
+
     # What the agenda brings.
 
     def happen(self, happening: GangHappening | NodeHappening) -> None:

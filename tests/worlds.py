@@ -211,6 +211,11 @@ class World:
         events = self.store.events(EventQuery(job_id=JobId(f"id-{name}")))
         return [event.reason for event in events]
 
+    def named_events(self, reason: str) -> list[str]:
+        """Messages of all events with that reason, oldest first."""
+        events = self.store.events(EventQuery())
+        return [event.message for event in events if event.reason == reason]
+
     def check(self) -> None:
         """What holds after every tick."""
         self.cluster.check()

@@ -7,6 +7,7 @@ from api.dependencies import CallerOf, ServicesOf
 from api.nodes.mapping import gpus_held_by_node, to_node, to_topology
 from api.nodes.schemas import NodeList, TopologyView
 from api.replies import model_response
+from api.strays.mapping import safe_mode_text
 from scheduler.domain.ids import NodeName
 
 router = APIRouter(prefix="/api/v1", tags=["nodes"])
@@ -30,7 +31,8 @@ def list_nodes(services: ServicesOf, caller: CallerOf) -> Response:
         to_node(node, levels, gpus_held=held[node.name], jobs=sorted(jobs.get(node.name, ())))
         for node in sorted(nodes, key=lambda node: node.name)
     ]
-    return model_response(NodeList(items=items))
+    safe_mode = safe_mode_text(services.store.strays())
+    return model_response(NodeList(items=items, safe_mode=safe_mode))
 
 
 @router.get("/topology", operation_id="getTopology", response_model=TopologyView)

@@ -36,6 +36,8 @@ class NodeList(Reply):
     api_version: str = API_VERSION
     kind: str = "NodeList"
     items: list[NodeView]
+    safe_mode: str = ""
+    """Why nothing is started or stopped; empty while all is normal."""
 
 
 class LevelView(Reply):

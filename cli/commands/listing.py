@@ -128,7 +128,10 @@ def _listed(
     known = {name: value for name, value in filters.items() if name in kind.filters}
     if kind.is_paged:
         return _collect(client, path, known, limit)
-    items = _ITEMS.validate_python(client.get(path, known).get("items", []))
+    answer = client.get(path, known)
+    if safe_mode := answer.get("safeMode"):
+        output.note(f"{safe_mode}: dally get strays")
+    items = _ITEMS.validate_python(answer.get("items", []))
     kept = items[:limit] if limit else items
     return kept, len(items) - len(kept)
 

@@ -51,6 +51,7 @@ _TABLES = (
     "deleted_jobs",
     "step_times",
     "answers",
+    "strays",
     "job_labels",
     "jobs",
     "cycles",
@@ -194,6 +195,14 @@ def _create_beside_jobs() -> None:
             ["job_id"], ["jobs.id"], name="fk_answers_job_id", ondelete="CASCADE"
         ),
         sa.PrimaryKeyConstraint("job_id", name="pk_answers"),
+    )
+    op.create_table(
+        "strays",
+        sa.Column("job_id", _text(), nullable=False),
+        sa.Column("attempt", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("stray", sa.Text(), nullable=False),
+        sa.Column("order", _text(), nullable=True),
+        sa.PrimaryKeyConstraint("job_id", "attempt", name="pk_strays"),
     )
     op.create_table(
         "step_times",

@@ -38,6 +38,7 @@ class Metrics:
             "gang_placed": self._gang_placed,
             "gang_moved": self._gang_moved,
             "gang_evicted": lambda facts: self._evictions.labels(facts["cause"]).inc(),
+            "strays": self._stray_gangs,
             "holding_out": self._holding_out,
             "idled": lambda facts: self._idled.labels(facts["queue"]).inc(_number(facts, "gpu_s")),
             "wait_paid": lambda facts: self._paid.labels(facts["queue"]).inc(
@@ -80,6 +81,15 @@ class Metrics:
             "GPUs by state (`total`, `allocated`, `idle`, `unhealthy`) and model. Leader only.",
             "state",
             "product",
+        )
+        self._strays = self._gauge(
+            "dally_stray_gangs",
+            "Gangs on the cluster that the database does not know. Leader only.",
+        )
+        self._safe_mode = self._gauge(
+            "dally_safe_mode",
+            "Whether nothing is started or stopped, for the database is older than the cluster. "
+            "Leader only.",
         )
         self._leader = self._gauge("dally_leader", "Whether this process leads.")
         self._epoch = self._gauge("dally_leader_epoch", "Its leadership term.")
@@ -188,6 +198,9 @@ class Metrics:
     def _leadership(self, facts: Facts) -> None:
         self._leader.set(1 if facts["leads"] else 0)
         self._epoch.set(_number(facts, "epoch"))
+        # A term begins with a look at the cluster, which tells of strays if there are any.
+        self._strays.set(0)
+        self._safe_mode.set(0)
         if not facts["leads"]:
             # What only a leader knows is not true of this process any more.
             for gauge in (
@@ -199,6 +212,10 @@ class Metrics:
                 self._timers,
             ):
                 gauge.clear()
+
+    def _stray_gangs(self, facts: Facts) -> None:
+        self._strays.set(_number(facts, "gangs"))
+        self._safe_mode.set(1 if facts["is_safe_mode"] else 0)
 
     def _cycle_decided(self, facts: Facts) -> None:
         self._rounds.observe(_number(facts, "decision_s"))

@@ -62,7 +62,7 @@ def claim_starts(
 ) -> Claimed:
     """Reserve for each start of the plan: job, attempt, reservations and event in one unit."""
     now = outside.clock.now()
-    indices = FreeIndices(nodes, live.attempts.values(), live.held_by_stuck)
+    indices = FreeIndices(nodes, live.attempts.values(), live.held_besides)
     claimed: list[JobId] = []
     waits: dict[JobId, list[WaitObservation]] = {}
     for wait in plan.observations:

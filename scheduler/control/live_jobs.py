@@ -25,6 +25,8 @@ class LiveJobs:
         self.stuck: set[JobId] = set()
         """Jobs that can not be read: they and their workers are left alone."""
         self.held_by_stuck: tuple[Reservation, ...] = ()
+        self.held_by_strays: tuple[Reservation, ...] = ()
+        """What gangs hold that the store does not know."""
         self.sequence: Sequence | None = None
         """Up to where the store has been read; None: not at all."""
         self.pending_version = 0
@@ -39,6 +41,7 @@ class LiveJobs:
         self.attempts.clear()
         self.stuck.clear()
         self.held_by_stuck = ()
+        self.held_by_strays = ()
         self._standing.clear()
         self._news.clear()
         self.sequence = None
@@ -54,6 +57,17 @@ class LiveJobs:
         changed = self._take(state) or state.is_whole
         self.sequence = state.sequence
         return changed
+
+    @property
+    def held_besides(self) -> tuple[Reservation, ...]:
+        """What is held by others than `attempts`."""
+        return (*self.held_by_stuck, *self.held_by_strays)
+
+    def note_strays(self, held: tuple[Reservation, ...]) -> None:
+        """So much is held by gangs that the store does not know."""
+        if held != self.held_by_strays:
+            self.held_by_strays = held
+            self._standing.holds_besides(self.held_besides)
 
     def take_news(self) -> set[JobId]:
         """Jobs of which a refresh has brought something since the last call."""
@@ -135,7 +149,7 @@ class LiveJobs:
                 self._news.add(job.id)
                 changed = True
         self.held_by_stuck = state.held_by_stuck
-        self._standing.holds_besides(state.held_by_stuck)
+        self._standing.holds_besides(self.held_besides)
         return changed
 
     def _knows(self, job: Job, live: RunningGang | None) -> bool:

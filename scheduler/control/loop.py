@@ -21,9 +21,15 @@ from scheduler.control.idle_time import IdleByChoice
 from scheduler.control.lessons import PastLessons
 from scheduler.control.live_jobs import LiveJobs
 from scheduler.control.moves import Moment
-from scheduler.control.observing import Observed, outage_answers, snapshot_of
+from scheduler.control.observing import (
+    Observed,
+    outage_answers,
+    safe_mode_answers,
+    snapshot_of,
+)
 from scheduler.control.outside import Outside
 from scheduler.control.settling import Settling
+from scheduler.control.stray_book import StrayBook
 from scheduler.control.strays import Strays
 from scheduler.control.timers import TimerWatch
 from scheduler.domain.errors import (
@@ -36,7 +42,7 @@ from scheduler.domain.ids import Epoch, JobId, QueueName, Sequence
 from scheduler.domain.instants import SECOND, Duration, Instant, after, in_seconds, seconds
 from scheduler.domain.knob_sheet import NOTHING_SAID
 from scheduler.domain.knobs import PolicyKnobs
-from scheduler.domain.placement import Blocked
+from scheduler.domain.placement import Blocked, StoreOutdated
 from scheduler.domain.plan import Plan
 from scheduler.domain.queue import Queue
 from scheduler.domain.topology import Node
@@ -77,6 +83,11 @@ class ControlLoop:
         self._standing = Standing(self._watch.tree, step_times_maker=outside.step_times)
         self._live = LiveJobs(self._standing)
         self._strays = Strays(outside, self._live, self._watch)
+        self._stray_book = StrayBook(outside, self._live, self._watch)
+        self._outdated: StoreOutdated | None = None
+        """Set while nothing is started or stopped."""
+        self._told_safe_of = -1
+        """Version of the waiting jobs that were told so."""
         self._lessons = PastLessons()
         self._settling = Settling(outside, self._live, self._watch, strays=self._strays)
         self._book = AnswerBook()
@@ -144,6 +155,8 @@ class ControlLoop:
         self._watch.forget()
         self._settling.forget()
         self._strays.forget()
+        self._stray_book.forget()
+        self._outdated = None
         self._book.forget()
         self._timers.forget()
         self._lessons.forget()
@@ -163,6 +176,10 @@ class ControlLoop:
         # 1. Observe: what has changed in the store and in the cluster.
         self._idle.pass_time(now)
         is_news = self._observe(epoch, now)
+        self._stray_book.look(epoch, now)
+        if self._is_safe_mode():
+            self._tell(epoch, now)
+            return self._next_tick(now)
         is_due = self._has_unfinished or (self._due is not None and now >= self._due)
         if not is_news and not is_due:
             self._tell(epoch, now, is_idle=True)
@@ -187,6 +204,18 @@ class ControlLoop:
         self._due = self._next_due(moment)
         self._has_unfinished = self._settling.must_look_again() or has_lost_a_race
         return now if self._has_unfinished else self._next_tick(now)
+
+    def _is_safe_mode(self) -> bool:
+        """Whether nothing is to be started or stopped, for the store is older than the cluster."""
+        outdated = self._stray_book.outdated
+        is_new = outdated != self._outdated
+        if is_new or (outdated is not None and self._told_safe_of != self._live.pending_version):
+            # Nothing that was decided holds any more, and nothing was acted upon meanwhile.
+            self._outdated, self._told_safe_of = outdated, self._live.pending_version
+            assert self._live.sequence is not None
+            self._decision = Decision(plan=Plan(made_on=self._live.sequence))
+            self._take_up_again()
+        return outdated is not None
 
     def _observe(self, epoch: Epoch, now: Instant) -> bool:
         read_up_to = self._live.sequence
@@ -291,6 +320,8 @@ class ControlLoop:
 
     def _answers(self, now: Instant) -> dict[JobId, Blocked]:
         """Why each pending job waits, as last decided."""
+        if self._outdated is not None:
+            return safe_mode_answers(self._live, self._outdated)
         if not self._watch.is_reachable:
             return outage_answers(self._live, self._watch.unreachable_since or now)
         return answers_of(self._decision, self._standing, now)

@@ -10,7 +10,7 @@ from scheduler.domain.ids import JobId, QueueName
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import submission_order
 from scheduler.domain.knobs import PolicyKnobs
-from scheduler.domain.placement import Blocked, ClusterUnreachable
+from scheduler.domain.placement import Blocked, ClusterUnreachable, StoreOutdated
 from scheduler.domain.queue import Queue
 from scheduler.domain.snapshot import Lengths, Measurements, Snapshot
 from scheduler.domain.waits import WaitObservation
@@ -39,7 +39,7 @@ def snapshot_of(live: LiveJobs, watch: ClusterWatch, observed: Observed) -> Snap
         nodes=watch.nodes,
         pending=tuple(live.pending.values()),
         holding=tuple(live.attempts.values()),
-        held_besides=live.held_by_stuck,
+        held_besides=live.held_besides,
         queues=observed.queues,
         knobs=observed.knobs,
         tree=watch.tree,
@@ -56,3 +56,8 @@ def outage_answers(live: LiveJobs, since: Instant) -> dict[JobId, Blocked]:
         job.id: ClusterUnreachable(since=since)
         for job in sorted(live.pending.values(), key=submission_order)
     }
+
+
+def safe_mode_answers(live: LiveJobs, outdated: StoreOutdated) -> dict[JobId, Blocked]:
+    """Why jobs wait while the store is known to be older than the cluster."""
+    return {job.id: outdated for job in sorted(live.pending.values(), key=submission_order)}

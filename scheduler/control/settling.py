@@ -323,4 +323,7 @@ def _order_of(gang: Gang) -> GangOrder:
         placement=attempt.placement,
         reservations=gang.reservations,
         deadline=None if run_time_max is None else after(attempt.created_at, run_time_max),
+        priority=job.priority,
+        submitted_at=job.submitted_at,
+        submitted_by=job.submitted_by,
     )

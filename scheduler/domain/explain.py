@@ -21,9 +21,11 @@ from scheduler.domain.placement import (
     Placement,
     PoolMissing,
     PromisedGpus,
+    StoreOutdated,
     TooFewGpus,
     WaitingForCloserTier,
 )
+from scheduler.domain.stray import AdoptionProblem, Stray, StrayReason
 from scheduler.domain.timers import TimerRow, TimerSource
 from scheduler.domain.topology import CLUSTER_LEVEL
 from scheduler.domain.waits import WaitObservation
@@ -38,9 +40,10 @@ class Verdict(StrEnum):
     BACKOFF = "Backoff"
     NEVER_FITS = "NeverFits"
     CLUSTER_UNREACHABLE = "ClusterUnreachable"
+    SAFE_MODE = "SafeMode"
 
 
-def verdict(blocked: Blocked) -> Verdict:
+def verdict(blocked: Blocked) -> Verdict:  # noqa: PLR0911 - one arm a kind
     """What kind of wait it is."""
     match blocked:
         case TooFewGpus() | HeldForLargeGang() | PromisedGpus():
@@ -55,6 +58,8 @@ def verdict(blocked: Blocked) -> Verdict:
             return Verdict.NEVER_FITS
         case ClusterUnreachable():
             return Verdict.CLUSTER_UNREACHABLE
+        case StoreOutdated():
+            return Verdict.SAFE_MODE
         case _:
             assert_never(blocked)
 
@@ -107,6 +112,8 @@ def explain(blocked: Blocked) -> str:  # noqa: C901, PLR0911 - one arm a reason
                 f"the cluster has not answered since {clock_time(blocked.since)}; "
                 "what runs goes on, nothing starts until it answers"
             )
+        case StoreOutdated():
+            return explain_safe_mode(blocked)
         case _:
             assert_never(blocked)
 
@@ -145,8 +152,50 @@ def ways_out(blocked: Blocked) -> tuple[str, ...]:  # noqa: C901, PLR0911 - one 
             return (f"name one of its levels: {', '.join(blocked.levels)}",)
         case ClusterUnreachable():
             return ("mend the connection to the cluster (dallyd check says what it tries)",)
+        case StoreOutdated():
+            return (
+                "an admin says what is to become of them: dally get strays, then dally admin adopt "
+                "or dally admin release",
+            )
         case _:
             assert_never(blocked)
+
+
+_STRAYS: dict[StrayReason, str] = {
+    StrayReason.NEWER_TERM: "made by a server that this database has not heard of",
+    StrayReason.NEWER_JOB: "of a job submitted after every job of this database",
+    StrayReason.NEWER_ATTEMPT: "of a job that this database has not seen start again",
+    StrayReason.UNKNOWN: "of a job that this database does not know",
+}
+
+_PROBLEMS: dict[AdoptionProblem, str] = {
+    AdoptionProblem.NOT_DESCRIBED: "the cluster does not say what it was made of (yet)",
+    AdoptionProblem.NAME_TAKEN: "another job of the project has its name; delete that one first, "
+    "or release this one",
+    AdoptionProblem.JOB_IS_OVER: "its job has ended by this database; only dally admin release "
+    "is left",
+    AdoptionProblem.ANOTHER_RUNS: "another attempt of its job has workers; release one of them",
+}
+
+
+ADOPTED = "taken up as the cluster has it: its former restarts and waits are not known any more"
+LEFT_SAFE_MODE = "safe mode is over: every gang on the cluster is accounted for"
+
+
+def explain_stray(stray: Stray) -> str:
+    """What is odd about a stray, and what stands against the order given for it."""
+    alive = f"{stray.workers_alive} of {counted(stray.workers, 'worker')} alive"
+    against = "" if stray.problem is None else f"; not adopted: {_PROBLEMS[stray.problem]}"
+    return f"{_STRAYS[stray.reason]}; {alive}{against}"
+
+
+def explain_safe_mode(outdated: StoreOutdated) -> str:
+    """That nothing is started or stopped, and why."""
+    return (
+        f"safe mode since {clock_time(outdated.since)}: {counted(outdated.gangs, 'gang')} on the "
+        "cluster are not known here, so the database is older than the cluster (restored from a "
+        "backup?); what runs goes on, nothing is started or stopped"
+    )
 
 
 _OUTCOMES: dict[Outcome, str] = {

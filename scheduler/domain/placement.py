@@ -141,6 +141,16 @@ class ClusterUnreachable:
     since: Instant
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreOutdated:
+    """Gangs run that the store does not know: it was restored from a backup. Nothing is started or
+    stopped until an admin has said what is to become of them."""
+
+    since: Instant
+    gangs: int
+    """Of how many gangs that is to be said."""
+
+
 Blocked = (
     TooFewGpus
     | NeverFits
@@ -152,4 +162,5 @@ Blocked = (
     | PoolMissing
     | LevelMissing
     | ClusterUnreachable
+    | StoreOutdated
 )

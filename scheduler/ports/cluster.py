@@ -48,6 +48,8 @@ class WorkerReport:
     message: str = ""
     started_at: Instant | None = None
     ended_at: Instant | None = None
+    epoch: Epoch = Epoch(0)
+    """Leadership term that made it; 0 where the cluster does not keep it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,9 @@ class GangOrder:
     """One per rank, in rank order."""
     deadline: Instant | None = None
     """When the attempt is stopped for its maximum run time."""
+    priority: int = 0
+    submitted_at: Instant | None = None
+    submitted_by: str = ""
 
 
 class Cluster(Protocol):
@@ -129,4 +134,12 @@ class Cluster(Protocol):
 
         Its logs stay readable, and preparing it again makes nothing.
         """
+        ...
+
+    def order_of(self, attempt: AttemptKey) -> GangOrder | None:
+        """The order by which a gang was made that is reported; None where nobody knows (yet)."""
+        ...
+
+    def disown(self, attempt: AttemptKey) -> None:
+        """Leave a gang to itself: it runs on, is reported no more and never touched again."""
         ...

@@ -15,6 +15,7 @@ from scheduler.domain.progress import Progress
 from scheduler.domain.queue import Project, Queue
 from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.domain.step_times import LearnedStepTimes
+from scheduler.domain.stray import Stray
 from scheduler.domain.topology import Level, Node
 from scheduler.domain.waits import JobEnd, WaitObservation
 from scheduler.ports.unit import Answer, RecordCycle, Unit
@@ -206,6 +207,14 @@ class JobStore(Protocol):
 
     def topology(self) -> tuple[tuple[Level, ...], tuple[Node, ...]]:
         """Levels (closest first) and nodes as last observed."""
+        ...
+
+    def strays(self) -> tuple[Stray, ...]:
+        """Gangs that the cluster has and the store does not know, as last told; by attempt."""
+        ...
+
+    def latest_job_id(self) -> JobId | None:
+        """The largest id of a job: with ids that begin with the time, the last one submitted."""
         ...
 
     def projects(self) -> tuple[Project, ...]:

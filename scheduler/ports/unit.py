@@ -14,6 +14,7 @@ from scheduler.domain.progress import Progress
 from scheduler.domain.queue import Project, Queue
 from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.domain.step_times import LearnedStepTimes
+from scheduler.domain.stray import Stray, StrayOrder
 from scheduler.domain.topology import Level, Node
 from scheduler.domain.waits import JobEnd, WaitObservation
 
@@ -295,6 +296,24 @@ class RecordAudit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SaveStrays:
+    """The gangs the cluster has and the store does not know; those not named are forgotten.
+
+    The order of one that is kept stays as it is stored.
+    """
+
+    strays: tuple[Stray, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderStray:
+    """What is to become of a stray; the leader carries it out. NotFoundError if there is none."""
+
+    attempt: AttemptKey
+    order: StrayOrder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Expire:
     """Forgets what has been kept long enough, a bounded number of rows of each kind at a time."""
 
@@ -332,6 +351,8 @@ Change = (
     | SaveToken
     | RememberReply
     | RecordAudit
+    | SaveStrays
+    | OrderStray
     | Expire
 )
 

@@ -13,7 +13,14 @@ from scheduler.domain.instants import DAY, SECOND, Duration, after
 from scheduler.ports.unit import SaveToken, Token, Unit
 from tests.api.front_door import JOBS, FrontDoor, a_file, a_problem
 
-PATHS = {"project": "default", "name": "train", "token_id": "t-ada", "reason": "NotFound"}
+PATHS = {
+    "job": "none",
+    "attempt": 0,
+    "project": "default",
+    "name": "train",
+    "token_id": "t-ada",
+    "reason": "NotFound",
+}
 
 
 def every_route() -> Iterator[tuple[str, str]]:
@@ -33,6 +40,9 @@ ADMIN_ONLY = {
     ("DELETE", "/api/v1/tokens/t-ada"),
     ("GET", "/api/v1/audit"),
     ("PATCH", "/api/v1/policy"),
+    ("GET", "/api/v1/strays"),
+    ("POST", "/api/v1/strays/none/0/adopt"),
+    ("POST", "/api/v1/strays/none/0/release"),
 }
 PUBLIC = {"/livez", "/readyz", "/version", "/errors/NotFound"}
 

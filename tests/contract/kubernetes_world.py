@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scheduler.adapters.kubernetes.access import Access
 from scheduler.adapters.kubernetes.cluster import KubernetesCluster, KubernetesSettings
-from scheduler.adapters.kubernetes.keeper import KeeperTimes
+from scheduler.adapters.kubernetes.keeper_times import KeeperTimes
 from scheduler.adapters.kubernetes.manifests import RenderSettings
 from scheduler.adapters.kubernetes.nodes import NodeRules
 from scheduler.adapters.kubernetes.watch import WatchTimes

@@ -7,7 +7,11 @@ import pytest
 
 from scheduler.domain.errors import NotFoundError
 from scheduler.domain.ids import (
+    AttemptNumber,
     Epoch,
+    JobId,
+    JobName,
+    NodeName,
     ProjectName,
     QueueName,
 )
@@ -15,11 +19,14 @@ from scheduler.domain.instants import Duration, Instant
 from scheduler.domain.knob_sheet import KnobSheet
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.queue import DEFAULT_PROJECT, DEFAULT_QUEUE, Project, Queue
+from scheduler.domain.reservation import AttemptKey
+from scheduler.domain.stray import AdoptionProblem, Stray, StrayOrder, StrayReason
 from scheduler.ports.job_store import JobQuery
 from scheduler.ports.unit import (
     Change,
     ChangeKnobs,
     InsertJob,
+    OrderStray,
     RecordAudit,
     RecordCycle,
     RecordProgress,
@@ -27,6 +34,7 @@ from scheduler.ports.unit import (
     SaveNodes,
     SaveProject,
     SaveQueue,
+    SaveStrays,
     SeedKnobs,
     Unit,
     asks_for_a_decision,
@@ -164,3 +172,45 @@ def test_bookkeeping_wakes_nobody_who_waits_for_requests(kind: str, databases: D
 )
 def test_what_asks_for_a_decision(unit: Unit, *, asks: bool) -> None:
     assert asks_for_a_decision(unit) is asks
+
+
+def a_stray(job: str = "stray", *, number: int = 0, alive: int = 1) -> Stray:
+    return Stray(
+        attempt=AttemptKey(JobId(job), AttemptNumber(number)),
+        epoch=Epoch(3),
+        reason=StrayReason.NEWER_TERM,
+        project=ProjectName("vision"),
+        workers=2,
+        workers_alive=alive,
+        nodes=(NodeName("n0"),),
+        since=Instant(5),
+    )
+
+
+def test_strays_are_kept_as_told_and_those_not_named_are_forgotten(store: Store) -> None:
+    assert store.strays() == ()
+    write(store, SaveStrays(strays=(a_stray("b"), a_stray("a"))))
+    assert store.strays() == (a_stray("a"), a_stray("b"))
+    write(store, SaveStrays(strays=(a_stray("b", alive=0),)))
+    assert store.strays() == (a_stray("b", alive=0),)
+
+
+def test_the_order_for_a_stray_outlasts_what_the_leader_tells_of_it(store: Store) -> None:
+    told = replace(a_stray("a"), problem=AdoptionProblem.NAME_TAKEN)
+    write(store, SaveStrays(strays=(told,)))
+    write(store, OrderStray(attempt=told.attempt, order=StrayOrder.RELEASE))
+    assert store.strays() == (replace(a_stray("a"), order=StrayOrder.RELEASE),)
+    write(store, SaveStrays(strays=(a_stray("a", alive=0),)))
+    assert store.strays() == (replace(a_stray("a", alive=0), order=StrayOrder.RELEASE),)
+
+
+def test_nothing_is_ordered_for_a_stray_that_is_not_there(store: Store) -> None:
+    with pytest.raises(NotFoundError):
+        write(store, OrderStray(attempt=a_stray().attempt, order=StrayOrder.ADOPT))
+
+
+def test_the_latest_job_is_the_one_with_the_largest_id(store: Store) -> None:
+    assert store.latest_job_id() is None
+    insert(store, replace(JOB, id=JobId("id-b"), name=JobName("b")))
+    insert(store, replace(JOB, id=JobId("id-a"), name=JobName("a")))
+    assert store.latest_job_id() == "id-b"

@@ -28,29 +28,43 @@ SETTLING_S_MAX = 240.0
 SHARE_KILLED_IN_START = 0.2
 SIGKILLED = -9
 
-CONFIG = """
-topology: {racks: [{name: r1, nodes: 2, gpus: 32}]}
-policy: {policy: sjf, restartBackoff: 100ms, restartBackoffMax: 100ms}
-"""
+TWO_NODES = "topology: {racks: [{name: r1, nodes: 2, gpus: 32}]}\n"
+POLICY = "policy: {policy: sjf, restartBackoff: 100ms, restartBackoffMax: 100ms}\n"
 
 
 class KillingGround:
     """Servers are killed here."""
 
-    def __init__(self, folder: Path, *, database_url: str = "") -> None:
-        (folder / "dallyd.yaml").write_text(CONFIG)
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        database_url: str = "",
+        config: str = TWO_NODES + POLICY,
+        env: Mapping[str, str] | None = None,
+        image: str = "",
+    ) -> None:
+        """Of the local executor, unless configuration, variables and image say otherwise."""
+        (folder / "dallyd.yaml").write_text(config)
         self.ledger = folder / "ledger"
         self.ledger.touch()
         self.server = Server(
             folder,
             database_url=database_url,
-            env={"DALLYD_CONFIG": str(folder / "dallyd.yaml"), "DALLYD_LEASE": "1s"},
+            env={
+                "DALLYD_CONFIG": str(folder / "dallyd.yaml"),
+                "DALLYD_LEASE": "1s",
+                **(env or {}),
+            },
         )
+        self._image = image
         self._database_url = database_url or f"sqlite:///{folder / 'data' / 'dally.db'}"
         self.kills: Counter[str] = Counter()
         """How often the server died, by point; `random` for deaths at a random time."""
         self.acknowledged: dict[str, Story] = {}
         """Jobs of which the client has read that they were accepted."""
+        self.on_over: Callable[[], None] = lambda: None
+        """Called when every job has ended, while the last server still serves."""
         self.on_settled: Callable[[], None] = lambda: None
         """Called when the books have been compared and agree."""
         self._wanted: dict[str, Story] = {}
@@ -99,6 +113,7 @@ class KillingGround:
         self._drive(self._is_over, "every job has ended", within_s=SETTLING_S_MAX)
         self._check_jobs()
         self._check_ledger()
+        self.on_over()
         self.server.stop()
         with open_store(self._database_url, is_server=False) as store:
             assert store.reservations() == (), "reservations leaked"
@@ -191,6 +206,7 @@ class KillingGround:
                 "gpusPerWorker": 1,
                 "command": command,
                 "env": {"LEDGER": str(self.ledger)},
+                **({"image": self._image} if self._image else {}),
                 **story.spec,
             },
         }

@@ -70,6 +70,7 @@ BY_STORY: Mapping[str, tuple[str, ...]] = {
     "run": ("runs", "fails", "ends-apart"),
     "cancel": ("stays",),
     "local": ("runs", "stays"),
+    "kubernetes": ("fails", "stays"),
 }
 """Jobs by which the points of a story are reached."""
 
@@ -91,3 +92,12 @@ def times_of(point: KillPoint) -> int:
 def points() -> Iterator[KillPoint]:
     """Every point a server with the local executor comes to."""
     yield from (point for point in KillPoint if not point.startswith("kubernetes."))
+
+
+def points_in_pods() -> Iterator[KillPoint]:
+    """Every point of the launch and stop protocols that a server over Kubernetes comes to."""
+    stops = {"worker_end", "stopping", "restart", "end", "forget"}
+    for point in KillPoint:
+        story, step, _ = point.split(".")
+        if story in {"launch", "cancel", "kubernetes"} or (story == "run" and step in stops):
+            yield point

@@ -7,7 +7,7 @@ from typing import Self
 
 from scheduler.adapters.kubernetes import names
 from scheduler.adapters.kubernetes.cluster import KubernetesCluster
-from scheduler.adapters.kubernetes.keeper import KeeperTimes
+from scheduler.adapters.kubernetes.keeper_times import KeeperTimes
 from scheduler.adapters.kubernetes.nodes import NodeRules
 from scheduler.adapters.kubernetes.watch import WatchTimes
 from scheduler.domain.ids import Rank

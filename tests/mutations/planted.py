@@ -99,7 +99,7 @@ MUTATIONS = (
     Mutation(
         what="GPUs of a job that can not be read are given away",
         path=f"{CONTROL}/live_jobs.py",
-        old="        self._standing.holds_besides(state.held_by_stuck)\n",
+        old="        self.held_by_stuck = state.held_by_stuck\n",
         new="",
         found_by="tests/contract/test_stuck_jobs_in_the_loop.py"
         "::test_nodes_that_change_do_not_free_what_it_holds",

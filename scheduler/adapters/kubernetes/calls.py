@@ -134,7 +134,7 @@ class GangCalls:
 
     def remove_anchor(self, namespace: str, attempt: AttemptKey, uid: Uid | None) -> None:
         """Delete what owns a gang, and with it all that is left. Raises ApiFailure."""
-        path = f"{collection(namespace, 'configmaps')}/{names.gang_name(attempt)}"
+        path = _anchor_path(namespace, attempt)
         if uid is None:
             found = self._find(path)
             if found is None or not self._is_ours(found, attempt):
@@ -143,6 +143,32 @@ class GangCalls:
         reach(KillPoint.KUBERNETES_BEFORE_FORGET)
         self._delete(path, uid, {"propagationPolicy": "Background"})
         reach(KillPoint.KUBERNETES_AFTER_FORGET)
+
+    def find_anchor(self, namespace: str, attempt: AttemptKey) -> JsonObject | None:
+        """The anchor of an attempt; None if there is none of ours. Raises ApiFailure."""
+        found = self._find(_anchor_path(namespace, attempt))
+        return found if found is not None and self._is_ours(found, attempt) else None
+
+    def disown_anchor(self, namespace: str, attempt: AttemptKey) -> None:
+        """Take our label from what owns a gang, which stays. Raises ApiFailure."""
+        if (found := self.find_anchor(namespace, attempt)) is not None:
+            self._disown(_anchor_path(namespace, attempt), uid_of(found))
+
+    def disown_pod(self, facts: PodFacts) -> JsonObject | None:
+        """Take our label from that very pod; None if it is gone. Raises ApiFailure."""
+        return self._disown(_path(facts), facts.uid)
+
+    def _disown(self, path: str, uid: Uid) -> JsonObject | None:
+        labels: JsonObject = {names.INSTANCE: None, names.RELEASED_BY: self._settings.instance}
+        try:
+            return self._server.patch(path, {"metadata": {"uid": uid, "labels": labels}})
+        except Missing:
+            return None
+        except Outdated:
+            found = self._find(path)
+            if found is not None and uid_of(found) == uid:
+                raise
+            return None
 
     def _make(
         self, plural: str, wanted: JsonObject, is_same: Callable[[JsonObject], bool]
@@ -223,6 +249,10 @@ def _is_order(found: JsonObject, order: GangOrder) -> bool:
         _log.warning("anchor_unreadable %s", order.attempt)
         return False
     return (kept.attempt, kept.placement) == (order.attempt, order.placement)
+
+
+def _anchor_path(namespace: str, attempt: AttemptKey) -> str:
+    return f"{collection(namespace, 'configmaps')}/{names.gang_name(attempt)}"
 
 
 def _path(facts: PodFacts) -> str:

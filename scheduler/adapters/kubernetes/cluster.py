@@ -21,7 +21,8 @@ from scheduler.adapters.kubernetes.calls import GangCalls
 from scheduler.adapters.kubernetes.client import ApiServer
 from scheduler.adapters.kubernetes.errors import ApiFailure
 from scheduler.adapters.kubernetes.gang import FoundAnchor
-from scheduler.adapters.kubernetes.keeper import Keeper, KeeperTimes
+from scheduler.adapters.kubernetes.keeper import Keeper
+from scheduler.adapters.kubernetes.keeper_times import KeeperTimes
 from scheduler.adapters.kubernetes.log_keeping import EndedLogs
 from scheduler.adapters.kubernetes.log_reading import KubernetesLogs
 from scheduler.adapters.kubernetes.log_tails import IDLE_S_MAX, LogTails
@@ -29,6 +30,7 @@ from scheduler.adapters.kubernetes.manifests import RenderSettings
 from scheduler.adapters.kubernetes.nodes import NodeBook, NodeRules
 from scheduler.adapters.kubernetes.objects import instant_of, parts, text, uid_of
 from scheduler.adapters.kubernetes.pods import PodFacts
+from scheduler.adapters.kubernetes.sweeping import SWEEP_S, Sweeper
 from scheduler.adapters.kubernetes.watch import (
     PAGE,
     Reflector,
@@ -64,6 +66,8 @@ class KubernetesSettings:
     requests_per_second: float = 100.0
     watch_times: WatchTimes = field(default_factory=WatchTimes)
     keeper_times: KeeperTimes = field(default_factory=KeeperTimes)
+    sweep_s: float = SWEEP_S
+    """How often is looked for anchors that nobody comes back for."""
     log_idle_s_max: float = IDLE_S_MAX
     """A log that nobody has read from for so long is not followed any more."""
 
@@ -79,10 +83,12 @@ class KubernetesCluster:
         *,
         term: Callable[[], Epoch | None] = lambda: Epoch(0),
         may_write: Callable[[], bool] = lambda: True,
+        may_sweep: Callable[[], bool] = lambda: True,
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
         """`term` is the leadership term as last told: what was asked for in another one is void.
-        `may_write` is asked before each write; `on_change` is called when there are news."""
+        `may_write` is asked before each write, `may_sweep` before anything is removed that the
+        loop has not asked for; `on_change` is called when there are news."""
         self._settings = settings
         self._archive = archive
         self._on_change = on_change
@@ -108,6 +114,9 @@ class KubernetesCluster:
         self._caches: Mapping[str, ObjectCache] = {
             namespace: ObjectCache(self._keeper.on_pods) for namespace in settings.namespaces
         }
+        self._sweeper = Sweeper(
+            self._keeper, self._anchors, may_sweep=may_sweep, every_s=settings.sweep_s
+        )
         self._reflectors = [*self._own_reflectors(), *self._shared_reflectors()]
         self._is_started = False
         self._closing = threading.Event()
@@ -128,6 +137,7 @@ class KubernetesCluster:
         for reflector in self._reflectors:
             reflector.close()
         self._starter.join()
+        self._sweeper.close()
         self._keeper.close()
         self._ended.close()
         self._tails.close()
@@ -171,6 +181,14 @@ class KubernetesCluster:
     def forget(self, attempt: AttemptKey) -> None:
         """Have what is left removed."""
         self._keeper.forget(attempt)
+
+    def order_of(self, attempt: AttemptKey) -> GangOrder | None:
+        """By which order a gang was made, if that is known by now."""
+        return self._keeper.order_of(attempt)
+
+    def disown(self, attempt: AttemptKey) -> None:
+        """Have our label taken from a gang."""
+        self._keeper.disown(attempt)
 
     # LogSource
 
@@ -268,6 +286,7 @@ class KubernetesCluster:
                 _log.info("anchors_not_listed %s", failure.message)
                 continue
             self._keeper.start(self._caches, anchors)
+            self._sweeper.start()
             self._is_started = True
             self._on_change()
             return

@@ -59,11 +59,23 @@ class RemovePods:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LookUp:
+    """Find out by which order it was made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disown:
+    """Let it run on as nobody's."""
+
+    pods: tuple[PodFacts, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LetGo:
     """Remove what is left of a gang that is over."""
 
 
-Action = MakeAnchor | MakePods | OpenGates | RemovePods | LetGo
+Action = MakeAnchor | MakePods | OpenGates | RemovePods | LookUp | Disown | LetGo
 
 
 @dataclass(slots=True, eq=False)
@@ -83,6 +95,9 @@ class KubernetesGang:
     is_make_wanted: bool = False
     is_release_wanted: bool = False
     is_forget_wanted: bool = False
+    is_disown_wanted: bool = False
+    is_order_wanted: bool = False
+    """Somebody asks by which order it was made."""
     kill_at: Instant | None = None
     """Set once it is to stop."""
     pods: dict[Rank, PodFacts] = field(default_factory=dict)
@@ -145,6 +160,10 @@ class KubernetesGang:
         """Whether nothing of it lives or may come to live."""
         return all(report is not None and is_last(report) for report in self.reports())
 
+    def is_well(self) -> bool:
+        """Whether no worker has ended otherwise than it should."""
+        return all(report.outcome is Outcome.COMPLETED for report in self.last.values())
+
     def is_in_making(self) -> bool:
         """Whether workers of it are still to be made."""
         is_whole = len(self.made | self.last.keys()) >= self.workers
@@ -173,6 +192,10 @@ class KubernetesGang:
 
     def next_action(self, is_lasting: Callable[[PodFacts], bool], now: Instant) -> Action | None:
         """The next step towards what is wanted; None when there is nothing to do."""
+        if self.is_disown_wanted:
+            return Disown(pods=tuple(facts for _, facts in sorted(self.pods.items())))
+        if self.is_order_wanted and self.order is None:
+            return LookUp()
         if self.kill_at is not None:
             pods = tuple(facts for facts in self.live_pods() if self._must_ask(facts, self.kill_at))
             if pods:
@@ -231,6 +254,7 @@ def refused(report: WorkerReport, outcome: Outcome, message: str) -> WorkerRepor
         state=WorkerState.REFUSED,
         outcome=outcome,
         message=message,
+        epoch=report.epoch,
     )
 
 

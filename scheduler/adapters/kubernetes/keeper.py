@@ -10,64 +10,39 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import assert_never
 
 from scheduler.adapters.kubernetes.cache import Change, ObjectCache
-from scheduler.adapters.kubernetes.calls import GangCalls, NotMade, Together
+from scheduler.adapters.kubernetes.calls import GangCalls
 from scheduler.adapters.kubernetes.errors import Abandoned, ApiFailure
 from scheduler.adapters.kubernetes.gang import (
     Action,
+    Disown,
     FoundAnchor,
     KubernetesGang,
     LetGo,
-    MakeAnchor,
-    MakePods,
-    OpenGates,
-    RemovePods,
+    LookUp,
 )
+from scheduler.adapters.kubernetes.hands import Hands
+from scheduler.adapters.kubernetes.keeper_times import KeeperTimes
 from scheduler.adapters.kubernetes.log_keeping import EndedLogs
-from scheduler.adapters.kubernetes.manifests import PodRenderer, RenderSettings, grace_s
+from scheduler.adapters.kubernetes.manifests import (
+    RenderSettings,
+)
 from scheduler.adapters.kubernetes.nodes import NodeBook
 from scheduler.adapters.kubernetes.objects import Uid
-from scheduler.adapters.kubernetes.pods import PodFacts, Problem, facts_of
+from scheduler.adapters.kubernetes.pods import PodFacts, facts_of
 from scheduler.adapters.kubernetes.work_queue import WorkQueue
 from scheduler.adapters.views import Views
 from scheduler.domain.ids import Epoch, Rank
-from scheduler.domain.instants import Duration, Instant
+from scheduler.domain.instants import Instant
 from scheduler.domain.job import Outcome
 from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.clock import Clock
 from scheduler.ports.cluster import GangOrder
 
 GANG_THREADS = 4
-CALL_THREADS = 16
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeeperTimes:
-    """How patient the keeper is."""
-
-    unschedulable_s: float = 30.0
-    """kube-scheduler may say Unschedulable for a moment, e.g. while another pod is leaving."""
-    image_s: float = 90.0
-    """Registries fail for a moment."""
-    start_s: float = 30.0
-    """Any other reason why a container is not made."""
-    excluded_s: float = 300.0
-    """How long a node that did not take a pod of ours is not used."""
-    retry_s_min: float = 0.2
-    retry_s_max: float = 30.0
-
-    def patience_s(self, problem: Problem) -> float | None:
-        """How long a problem may last; None for ever."""
-        return {
-            Outcome.ADMISSION_REJECTED: self.unschedulable_s,
-            Outcome.IMAGE_PULL_FAILED: self.image_s,
-            Outcome.LAUNCH_FAILED: self.start_s,
-        }.get(problem.outcome)
 
 
 class Keeper:
@@ -82,7 +57,7 @@ class Keeper:
         nodes: NodeBook,
         logs: EndedLogs,
         clock: Clock,
-        times: KeeperTimes = KeeperTimes(),
+        times: KeeperTimes,
         term: Callable[[], Epoch | None] = lambda: Epoch(0),
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
@@ -99,7 +74,7 @@ class Keeper:
         self._gangs: dict[AttemptKey, KubernetesGang] = {}
         self._lock = threading.RLock()
         self._queue: WorkQueue[AttemptKey] = WorkQueue()
-        self._together = Together(CALL_THREADS)
+        self._hands = Hands(calls, settings, logs=logs, clock=clock)
         self._failures: dict[AttemptKey, int] = {}
         self._asked: Counter[AttemptKey] = Counter()
         """Requests that are not worked off, by gang."""
@@ -109,7 +84,6 @@ class Keeper:
         """Attempts that are over for good, while anything of them is still being removed."""
         self._problems: dict[Uid, tuple[Outcome, float]] = {}
         """Since when a pod has had its problem, on our own clock."""
-        self._caches: Mapping[str, ObjectCache] = {}
         self._is_closing = False
         self.failure: BaseException | None = None
         """What a thread died of; a bug of ours."""
@@ -120,7 +94,7 @@ class Keeper:
 
     def start(self, caches: Mapping[str, ObjectCache], anchors: list[FoundAnchor]) -> None:
         """Take over what is there, then begin. The caches have been filled once."""
-        self._caches = caches
+        self._hands.caches = caches
         for found in anchors:
             attempt = found.order.attempt
             with self._lock:
@@ -144,16 +118,38 @@ class Keeper:
     def close(self) -> None:
         """End the threads; pods go on."""
         self._is_closing = True
+        self._hands.is_closing = True
         self._queue.close()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join()
-        self._together.close()
+        self._hands.close()
 
     @property
     def is_idle(self) -> bool:
         """Whether everything that could be done now has been."""
         return self._queue.is_idle
+
+    def empty_anchors(self, anchors: list[FoundAnchor]) -> list[FoundAnchor]:
+        """Those that own nothing and of whose gang nothing is wanted; the others are taken note of.
+
+        A leader asks again for all it wants when its term begins, so what nobody wants is over.
+        """
+        empty: list[FoundAnchor] = []
+        for found in anchors:
+            with self._lock:
+                gang = self._gangs.get(found.order.attempt)
+            if gang is None or not (gang.pods or gang.is_make_wanted or gang.is_release_wanted):
+                empty.append(found)
+        return empty
+
+    def remove_anchor(self, found: FoundAnchor) -> None:
+        """Remove one that was empty for long. Raises ApiFailure."""
+        attempt = found.order.attempt
+        self._calls.remove_anchor(found.namespace, attempt, found.uid)
+        with self._lock:
+            self._gangs.pop(attempt, None)
+        self._views.drop(attempt)
 
     # Wishes
 
@@ -187,6 +183,23 @@ class Keeper:
             with gang.lock:
                 gang.is_forget_wanted = True
             self._ask(gang)
+
+    def disown(self, attempt: AttemptKey) -> None:
+        """Have a gang run on as nobody's."""
+        if gang := self._known(attempt):
+            with gang.lock:
+                gang.is_disown_wanted = True
+            self._ask(gang)
+
+    def order_of(self, attempt: AttemptKey) -> GangOrder | None:
+        """By which order a gang was made; what is not known is found out."""
+        gang = self._gangs.get(attempt)
+        if gang is None:
+            return None
+        if gang.order is None and not gang.is_order_wanted:
+            gang.is_order_wanted = True
+            self._queue.add(attempt)
+        return gang.order
 
     def _known(self, attempt: AttemptKey) -> KubernetesGang | None:
         """The gang; before the cluster was looked at, one of which nothing is known yet."""
@@ -246,6 +259,7 @@ class Keeper:
     def _take(self, gang: KubernetesGang, facts: PodFacts, *, is_gone: bool) -> None:
         with gang.lock:
             had_ended = facts.rank in gang.last
+            was_well = gang.kill_at is None and gang.is_well()
             gang.is_new = False
             if is_gone:
                 gang.note_gone(facts)
@@ -260,6 +274,8 @@ class Keeper:
         if report.outcome is Outcome.ADMISSION_REJECTED:
             node = report.node or facts.report.node
             self._nodes.exclude(node, "AdmissionRejected", for_s=self._times.excluded_s)
+        elif was_well and report.outcome is not None:
+            self._nodes.note_failure(report.node, gang.attempt.job_id, report.outcome)
 
     def _new_gang(self, attempt: AttemptKey, facts: PodFacts | None = None) -> KubernetesGang:
         gang = KubernetesGang(
@@ -339,76 +355,21 @@ class Keeper:
             return False
         self._do(gang, action)
         self._publish(gang)
-        return not isinstance(action, LetGo)
+        return not isinstance(action, LetGo | Disown)
 
     def _do(self, gang: KubernetesGang, action: Action) -> None:
         match action:
-            case MakeAnchor():
-                self._make_anchor(gang, action)
-            case MakePods():
-                self._make_pods(gang, action)
-            case OpenGates():
-                self._open_gates(gang, action)
-            case RemovePods():
-                self._remove_pods(gang, action)
             case LetGo():
                 self._let_go(gang)
+            case Disown():
+                self._hands.disown(gang, action)
+                self._forgotten.add(gang.attempt)
+                self._drop(gang)
+            case LookUp():
+                self._hands.look_up(gang)
+                self._on_change()
             case _:
-                assert_never(action)
-
-    def _make_anchor(self, gang: KubernetesGang, action: MakeAnchor) -> None:
-        made = self._calls.make_anchor(action.order)
-        with gang.lock:
-            if isinstance(made, NotMade):
-                for held in action.order.reservations:
-                    gang.refuse(held.rank, held.node, made.outcome, made.message)
-            else:
-                gang.anchor = made
-
-    def _make_pods(self, gang: KubernetesGang, action: MakePods) -> None:
-        renderer = PodRenderer(action.order, self._settings)
-        anchor = gang.anchor
-        assert anchor is not None
-
-        def make(rank: Rank) -> None:
-            if gang.kill_at is not None or self._is_closing:
-                raise Abandoned("it is to stop")
-            made = self._calls.make_pod(renderer, rank, anchor)
-            if isinstance(made, NotMade):
-                node = action.order.reservations[rank].node
-                with gang.lock:
-                    gang.refuse(rank, node, made.outcome, made.message)
-            else:
-                self._caches[gang.namespace].put(made)
-
-        _raise_first(self._together.run(make, action.ranks))
-
-    def _open_gates(self, gang: KubernetesGang, action: OpenGates) -> None:
-        with gang.lock:
-            gang.is_released = True
-
-        def open_gate(facts: PodFacts) -> None:
-            if gang.kill_at is not None or self._is_closing:
-                raise Abandoned("it is to stop")
-            opened = self._calls.open_gate(facts)
-            cache = self._caches[facts.namespace]
-            if opened is not None:
-                cache.put(opened)
-            elif (known := cache.find(facts.namespace, facts.name)) is not None:
-                cache.remove(known)
-
-        _raise_first(self._together.run(open_gate, action.pods))
-
-    def _remove_pods(self, gang: KubernetesGang, action: RemovePods) -> None:
-        left = Duration(max(0, action.kill_at - self._clock.now()))
-        self._logs.before_stop(action.pods)
-
-        def remove(facts: PodFacts) -> None:
-            self._calls.remove_pod(facts, grace_s(left))
-            with gang.lock:
-                gang.asked_to_end[facts.uid] = action.kill_at
-
-        _raise_first(self._together.run(remove, action.pods))
+                self._hands.do(gang, action)
 
     def _let_go(self, gang: KubernetesGang) -> None:
         self._logs.forget(gang.attempt)
@@ -454,9 +415,3 @@ class Keeper:
             is_news = gang.workers > 0 and self._views.put(gang.attempt, gang.reports())
         if is_news:
             self._on_change()
-
-
-def _raise_first(results: list[ApiFailure | None]) -> None:
-    for result in results:
-        if result is not None:
-            raise result

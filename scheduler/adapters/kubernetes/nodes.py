@@ -5,7 +5,7 @@ smoothed, so that a flapping device plugin or kubelet neither moves gangs nor dr
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from queue import SimpleQueue
 
@@ -22,10 +22,13 @@ from scheduler.adapters.kubernetes.objects import (
     name_of,
     parts,
     text,
+    texts,
     uid_of,
 )
-from scheduler.domain.ids import GpuModel, NodeName, PoolName
+from scheduler.adapters.kubernetes.suspicion import Failure, SuspicionRules, Suspicions
+from scheduler.domain.ids import GpuModel, JobId, NodeName, PoolName
 from scheduler.domain.instants import Instant
+from scheduler.domain.job import Outcome
 from scheduler.domain.presets import find_topology
 from scheduler.domain.resources import Resources, remainder
 from scheduler.domain.topology import Level, Node, path_of
@@ -70,6 +73,7 @@ class NodeRules:
     """GPUs that are missing for less time are only not given to anybody new."""
     ready_after_s: float = 10.0
     """A node that was not ready must have been well for so long before it is used again."""
+    suspicion: SuspicionRules = field(default_factory=SuspicionRules)
 
 
 @dataclass(slots=True)
@@ -115,6 +119,8 @@ class NodeBook:
         """What pods of others hold, by node and pod."""
         self._excluded: dict[NodeName, Exclusion] = {}
         self._to_exclude: SimpleQueue[tuple[NodeName, Exclusion]] = SimpleQueue()
+        self._suspicions = Suspicions(rules.suspicion)
+        self._failures: SimpleQueue[Failure] = SimpleQueue()
         self._is_changed = True
         self._look_at: float | None = None
         """When the passing of time alone changes something."""
@@ -147,6 +153,10 @@ class NodeBook:
         # the nodes may wait for.
         self._to_exclude.put((node, Exclusion(reason=reason, until=self._now() + for_s)))
 
+    def note_failure(self, node: NodeName, job: JobId, outcome: Outcome) -> None:
+        """The first worker of a gang has ended badly there; only noted, as in `exclude`."""
+        self._failures.put(Failure(node=node, job=job, outcome=outcome, at_s=self._now()))
+
     def exclusions(self) -> dict[NodeName, Exclusion]:
         """Nodes that are not used for now."""
         with self._lock:
@@ -177,6 +187,19 @@ class NodeBook:
             node, exclusion = self._to_exclude.get()
             self._excluded[node] = exclusion
             self._is_changed = True
+        while not self._failures.empty():
+            failure = self._failures.get()
+            reason = self._suspicions.note(failure, nodes=len(self._known))
+            if reason:
+                until = self._now() + self._rules.suspicion.excluded_s
+                self._excluded[failure.node] = Exclusion(reason=reason, until=until)
+                self._is_changed = True
+
+    def _clear(self, name: NodeName) -> None:
+        """Somebody has said that a node is well."""
+        self._note_exclusions()
+        self._excluded.pop(name, None)
+        self._suspicions.forget(name)
 
     def _take_node(self, change: Change) -> None:
         if change.after is None:
@@ -193,6 +216,8 @@ class NodeBook:
             gpus = self._allotted_gpus(change.after)
             self._known[name] = known = _Known(seen=change.after, gpus=gpus, replaced=True)
         self._uids[name] = uid_of(change.after)
+        if _cleared(change.after) != _cleared(known.seen):
+            self._clear(name)
         known.seen = change.after
 
     def _renew(self, now: float) -> None:
@@ -287,15 +312,17 @@ class NodeBook:
 
     def _exclusion_taint(self, name: NodeName) -> tuple[str, ...]:
         exclusion = self._excluded.get(name)
-        return (
-            () if exclusion is None else (f"{names.PREFIX}excluded={exclusion.reason}:NoSchedule",)
-        )
+        return () if exclusion is None else (f"{names.EXCLUDED}={exclusion.reason}:NoSchedule",)
 
     def _pool_of(self, labels: Mapping[str, str]) -> PoolName:
         for pool in self._rules.pools:
             if pool.selector and pool.selector.items() <= labels.items():
                 return pool.name
         return PoolName("default")
+
+
+def _cleared(node: JsonObject) -> str:
+    return texts(node, "metadata", "annotations").get(names.CLEARED, "")
 
 
 def _holds(pod: JsonObject) -> bool:

@@ -159,7 +159,13 @@ def _report(pod: JsonObject, attempt: AttemptKey, rank: Rank) -> WorkerReport:
     node = NodeName(text(pod, "spec", "nodeName") or pinned_node(pod))
     main = _main_status(pod)
     ended = at(main, "state", "terminated")
-    base = WorkerReport(attempt=attempt, rank=rank, node=node, state=WorkerState.MADE)
+    base = WorkerReport(
+        attempt=attempt,
+        rank=rank,
+        node=node,
+        state=WorkerState.MADE,
+        epoch=names.epoch_of(pod),
+    )
     phase = text(pod, "status", "phase")
     if ended is not None:
         return _ended(base, pod, ended)

@@ -53,6 +53,8 @@ class WatchTimes:
     retry_s_max: float = 30.0
     doubt_s: float = 30.0
     """Between a list in which much is missing and the one that must confirm it."""
+    relist_s: float = 300.0
+    """A whole list is taken so often, whatever watches have told (5.4 of the design)."""
     settle_s: float = 5.0
     """Trouble that is over sooner is not told."""
 
@@ -100,6 +102,7 @@ class Reflector:
         self._closing = threading.Event()
         self._stream: Stream | None = None
         self._failures = 0
+        self._listed_at = 0.0
         self._is_listed = False
         self._trouble_since: float | None = None
         self.lists = 0
@@ -141,6 +144,8 @@ class Reflector:
                 version = self._watch(version)
                 self._failures = 0
                 self._note_well()
+                if time.monotonic() - self._listed_at > self._times.relist_s:
+                    version = 0
             except ApiFailure as failure:
                 # Without a version the next round lists; what merely failed goes on from there.
                 is_lost = not isinstance(failure, Unavailable) or self._failures > 0
@@ -166,6 +171,7 @@ class Reflector:
                 break
             self._look_for(each)
         self._is_listed = True
+        self._listed_at = time.monotonic()
         self.lists += 1
         self._note_well()
         return version

@@ -118,6 +118,14 @@ class LocalCluster:
         """Speak of the attempt no more."""
         self._alive_keeper().forget(attempt)
 
+    def order_of(self, attempt: AttemptKey) -> GangOrder | None:
+        """Folders of gangs do not keep it."""
+        return None
+
+    def disown(self, attempt: AttemptKey) -> None:
+        """Nobody asks: reports tell no term, so none of these gangs is listed as a stray."""
+        raise NotImplementedError
+
     # LogSource
 
     def read(self, attempt: AttemptKey, rank: Rank, *, offset: int, bytes_max: int) -> LogChunk:

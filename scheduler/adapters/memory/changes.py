@@ -28,6 +28,7 @@ from scheduler.ports.unit import (
     Expire,
     FreeReservations,
     InsertJob,
+    OrderStray,
     RecordAudit,
     RecordCycle,
     RecordEnd,
@@ -44,6 +45,7 @@ from scheduler.ports.unit import (
     SaveProject,
     SaveQueue,
     SaveStepTimes,
+    SaveStrays,
     SaveToken,
     SeedKnobs,
     Unit,
@@ -104,12 +106,35 @@ def _carry_out_change(change: Change, work: UnitInProgress) -> None:
             _change_account(change, work)
         case SaveNodes() | SaveProject() | SaveQueue() | SaveKnobs() | SeedKnobs() | ChangeKnobs():
             _change_cluster(change, work)
-        case SaveAnswers() | RecordCycle() | RecordWaits() | RecordEnd():
+        case (
+            SaveAnswers()
+            | RecordCycle()
+            | RecordWaits()
+            | RecordEnd()
+            | SaveStrays()
+            | OrderStray()
+        ):
             _change_notes(change, work)
         case Expire():
             _expire(change, work)
         case _:
             assert_never(change)
+
+
+def _change_strays(change: SaveStrays | OrderStray, work: UnitInProgress) -> None:
+    known, undo = work.tables.strays, work.undo
+    if isinstance(change, OrderStray):
+        stray = known.get(change.attempt)
+        if stray is None:
+            raise NotFoundError("stray", str(change.attempt))
+        undo.put(known, change.attempt, replace(stray, order=change.order, problem=None))
+        return
+    wanted = {stray.attempt: stray for stray in change.strays}
+    for key in [key for key in known if key not in wanted]:
+        undo.drop(known, key)
+    for key, stray in wanted.items():
+        order = known[key].order if key in known else stray.order
+        undo.put(known, key, replace(stray, order=order))
 
 
 def _change_job(change: InsertJob | SaveJob | DeleteJob, work: UnitInProgress) -> None:
@@ -320,7 +345,8 @@ def _change_knobs(change: SaveKnobs | SeedKnobs | ChangeKnobs, work: UnitInProgr
 
 
 def _change_notes(
-    change: SaveAnswers | RecordCycle | RecordWaits | RecordEnd, work: UnitInProgress
+    change: SaveAnswers | RecordCycle | RecordWaits | RecordEnd | SaveStrays | OrderStray,
+    work: UnitInProgress,
 ) -> None:
     """What the loop notes: why jobs wait, its last cycle, what past jobs teach."""
     tables = work.tables
@@ -333,6 +359,8 @@ def _change_notes(
             work.set_singles(replace(tables.singles, cycle=change))
         case RecordWaits() | RecordEnd():
             work.lessons.append(change)
+        case SaveStrays() | OrderStray():
+            _change_strays(change, work)
         case _:
             assert_never(change)
 

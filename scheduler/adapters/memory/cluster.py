@@ -111,6 +111,15 @@ class MemoryCluster:
         """Report the attempt's workers no more."""
         self._call(attempt, lambda: self._forget(attempt))
 
+    def order_of(self, attempt: AttemptKey) -> GangOrder | None:
+        """The order it was made by."""
+        gang = self._gangs.get(attempt)
+        return None if gang is None else gang.order
+
+    def disown(self, attempt: AttemptKey) -> None:
+        """Report it no more; its workers go on."""
+        self._call(attempt, lambda: self._disown(attempt))
+
     # LogSource
 
     def read(self, attempt: AttemptKey, rank: Rank, *, offset: int, bytes_max: int) -> LogChunk:
@@ -252,7 +261,7 @@ class MemoryCluster:
             return
         self.orders.append(order)
         workers = [self._new_worker(order, held) for held in order.reservations]
-        gang = ScriptedGang(attempt=order.attempt, workers=workers)
+        gang = ScriptedGang(attempt=order.attempt, workers=workers, order=order)
         self._gangs[order.attempt] = gang
         self._note_change(gang)
 
@@ -263,6 +272,7 @@ class MemoryCluster:
             attempt=order.attempt,
             reservation=reservation,
             script=script,
+            epoch=order.epoch,
             made_at=None if script.make_after is None else Instant(now + script.make_after),
         )
         node = self._nodes.get(reservation.node)
@@ -286,6 +296,12 @@ class MemoryCluster:
         if gang is not None:
             assert gang.is_over_at(self._clock.now()), f"{attempt} is not over"
             self._changed.pop(attempt)
+            self._forgotten[attempt] = gang
+
+    def _disown(self, attempt: AttemptKey) -> None:
+        if gang := self._gangs.pop(attempt, None):
+            self._changed.pop(attempt, None)
+            self._in_making.discard(attempt)
             self._forgotten[attempt] = gang
 
     def _settle(self) -> None:

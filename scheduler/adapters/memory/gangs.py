@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from scheduler.adapters.memory.workers import ScriptedWorker
 from scheduler.domain.instants import Instant
 from scheduler.domain.reservation import AttemptKey
-from scheduler.ports.cluster import WorkerReport
+from scheduler.ports.cluster import GangOrder, WorkerReport
 
 
 @dataclass(slots=True, kw_only=True)
@@ -14,6 +14,7 @@ class ScriptedGang:
 
     attempt: AttemptKey
     workers: list[ScriptedWorker]
+    order: GangOrder
     release_asked_at: Instant | None = None
     """Set from the request until the gang runs or can not run any more."""
 

@@ -21,6 +21,7 @@ from scheduler.domain.lease import LeaseRow
 from scheduler.domain.progress import Progress
 from scheduler.domain.queue import Project, Queue
 from scheduler.domain.reservation import AttemptKey, Reservation
+from scheduler.domain.stray import Stray
 from scheduler.domain.topology import Level, Node
 from scheduler.domain.waits import JobEnd, WaitObservation
 from scheduler.ports.job_store import (
@@ -219,6 +220,16 @@ class MemoryStore:
         """Levels and nodes as last observed."""
         singles = self._tables.singles
         return singles.levels, singles.nodes
+
+    def strays(self) -> tuple[Stray, ...]:
+        """Strays, by attempt."""
+        with self._lock:
+            return tuple(stray for _, stray in sorted(self._tables.strays.items()))
+
+    def latest_job_id(self) -> JobId | None:
+        """The largest id of a job."""
+        with self._lock:
+            return max(self._tables.jobs, default=None)
 
     def projects(self) -> tuple[Project, ...]:
         """All projects, by name."""

@@ -16,6 +16,7 @@ from scheduler.domain.lessons import Lessons, ended_jobs, past_waits
 from scheduler.domain.progress import Progress
 from scheduler.domain.queue import DEFAULT_PROJECT, DEFAULT_QUEUE, Project, Queue
 from scheduler.domain.reservation import AttemptKey, Reservation
+from scheduler.domain.stray import Stray
 from scheduler.domain.topology import Level, Node
 from scheduler.domain.waits import JobEnd, WaitObservation
 from scheduler.ports.job_store import StoredStepTimes
@@ -76,6 +77,7 @@ class Tables:
     step_times: dict[JobId, StoredStepTimes] = field(default_factory=dict)
     profiles: dict[tuple[ProjectName, str], ModelProfile] = field(default_factory=dict)
     answers: dict[JobId, Answer] = field(default_factory=dict)
+    strays: dict[AttemptKey, Stray] = field(default_factory=dict)
     waits: Lessons[WaitObservation] = field(default_factory=past_waits)
     ends: Lessons[JobEnd] = field(default_factory=ended_jobs)
     events: dict[FoldKey, Event] = field(default_factory=dict)

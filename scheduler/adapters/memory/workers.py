@@ -11,7 +11,7 @@ from scheduler.domain.exit_codes import (
     SIGTERM_EXIT_CODE,
     outcome_of_exit_code,
 )
-from scheduler.domain.ids import Rank
+from scheduler.domain.ids import Epoch, Rank
 from scheduler.domain.instants import Duration, Instant, after
 from scheduler.domain.job import Outcome
 from scheduler.domain.reservation import AttemptKey, Reservation
@@ -67,6 +67,8 @@ class ScriptedWorker:
     attempt: AttemptKey
     reservation: Reservation
     script: WorkerScript
+    epoch: Epoch = Epoch(0)
+    """Leadership term that made it."""
     made_at: Instant | None
     started_at: Instant | None = None
     end: _End | None = None
@@ -120,6 +122,7 @@ class ScriptedWorker:
             message=end.message if end else self.script.message if is_refused else "",
             started_at=self.started_at if self.has_run_at(now) else None,
             ended_at=end.at if end else self.made_at if is_refused else None,
+            epoch=self.epoch,
         )
 
     def output_at(self, now: Instant) -> list[Output]:

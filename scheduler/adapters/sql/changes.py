@@ -12,6 +12,8 @@ from scheduler.adapters.sql.cluster_mapping import (
     node_row,
     project_row,
     queue_row,
+    stray_row,
+    to_stray,
 )
 from scheduler.adapters.sql.expiring import expire
 from scheduler.adapters.sql.job_changes import change_attempt, change_job
@@ -32,6 +34,7 @@ from scheduler.adapters.sql.tables import (
     projects,
     queues,
     replies,
+    strays,
     tokens,
 )
 from scheduler.adapters.sql.unit_work import UnitWork, numbers_of
@@ -39,7 +42,7 @@ from scheduler.adapters.sql.upserts import put, put_event
 from scheduler.adapters.sql.writer import Transaction
 from scheduler.domain import ids
 from scheduler.domain.codec import to_json
-from scheduler.domain.errors import ConflictError, StaleEpochError
+from scheduler.domain.errors import ConflictError, NotFoundError, StaleEpochError
 from scheduler.domain.ids import JobId
 from scheduler.ports.unit import (
     Answer,
@@ -50,6 +53,7 @@ from scheduler.ports.unit import (
     Expire,
     FreeReservations,
     InsertJob,
+    OrderStray,
     RecordAudit,
     RecordCycle,
     RecordEnd,
@@ -66,6 +70,7 @@ from scheduler.ports.unit import (
     SaveProject,
     SaveQueue,
     SaveStepTimes,
+    SaveStrays,
     SaveToken,
     SeedKnobs,
     Unit,
@@ -126,7 +131,14 @@ def _carry_out_change(change: Change, work: UnitWork) -> None:
             _change_account(change, work)
         case SaveNodes() | SaveProject() | SaveQueue() | SaveKnobs() | SeedKnobs() | ChangeKnobs():
             _change_cluster(change, work)
-        case SaveAnswers() | RecordCycle() | RecordWaits() | RecordEnd():
+        case (
+            SaveAnswers()
+            | RecordCycle()
+            | RecordWaits()
+            | RecordEnd()
+            | SaveStrays()
+            | OrderStray()
+        ):
             _change_notes(change, work)
         case Expire():
             expire(change, work.connection)
@@ -196,6 +208,38 @@ def _change_knobs(change: SaveKnobs | SeedKnobs | ChangeKnobs, connection: Conne
     put(connection, queues, [queue_row(changed)])
 
 
+_THIS_STRAY = (strays.c.job_id == bindparam("of_job")) & (
+    strays.c.attempt == bindparam("of_attempt")
+)
+_DELETE_STRAY = delete(strays).where(_THIS_STRAY)
+_ORDER_STRAY = (
+    update(strays).where(_THIS_STRAY).values(order=bindparam("wanted"), stray=bindparam("told"))
+)
+_ALL_STRAYS = select(strays.c.job_id, strays.c.attempt, strays.c.order)
+
+
+def _change_strays(change: SaveStrays | OrderStray, connection: Connection) -> None:
+    if isinstance(change, OrderStray):
+        _order_stray(change, connection)
+        return
+    orders = {(r.job_id, r.attempt): r.order for r in connection.execute(_ALL_STRAYS)}
+    rows = {
+        (stray.attempt.job_id, stray.attempt.number): stray_row(stray) for stray in change.strays
+    }
+    if gone := sorted(orders.keys() - rows.keys()):
+        connection.execute(_DELETE_STRAY, [{"of_job": j, "of_attempt": a} for j, a in gone])
+    put(connection, strays, [row | {"order": orders.get(key)} for key, row in rows.items()])
+
+
+def _order_stray(change: OrderStray, connection: Connection) -> None:
+    key = {"of_job": change.attempt.job_id, "of_attempt": change.attempt.number}
+    row = connection.execute(select(strays).where(_THIS_STRAY), key).one_or_none()
+    if row is None:
+        raise NotFoundError("stray", str(change.attempt))
+    told = stray_row(replace(to_stray(row), problem=None))["stray"]
+    connection.execute(_ORDER_STRAY, {**key, "wanted": change.order, "told": told})
+
+
 _DELETE_NODE = delete(nodes).where(nodes.c.name == bindparam("gone"))
 
 
@@ -214,7 +258,8 @@ def _save_nodes(change: SaveNodes, connection: Connection) -> None:
 
 
 def _change_notes(
-    change: SaveAnswers | RecordCycle | RecordWaits | RecordEnd, work: UnitWork
+    change: SaveAnswers | RecordCycle | RecordWaits | RecordEnd | SaveStrays | OrderStray,
+    work: UnitWork,
 ) -> None:
     """What the loop notes: why jobs wait, its last cycle, what past jobs teach."""
     match change:
@@ -224,6 +269,8 @@ def _change_notes(
             put(work.connection, cycles, [{"name": THE_ONLY, "cycle": cycle, "at": at}])
         case RecordWaits() | RecordEnd():
             record(change, work)
+        case SaveStrays() | OrderStray():
+            _change_strays(change, work.connection)
         case _:
             assert_never(change)
 

@@ -1,6 +1,6 @@
 """Rows of the cluster and its configuration to domain values and back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scheduler.adapters.sql.rows import AnyRow, Values, reading
 from scheduler.domain.codec import from_json, to_json
@@ -8,6 +8,7 @@ from scheduler.domain.ids import QueueName
 from scheduler.domain.knob_sheet import KnobSheet
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.queue import Project, Queue
+from scheduler.domain.stray import Stray, StrayOrder
 from scheduler.domain.topology import Level, Node
 
 
@@ -34,6 +35,21 @@ def level_row(level: Level, *, position: int) -> Values:
 def to_level(row: AnyRow) -> Level:
     """A row of `levels`."""
     return reading("levels", str(row.position), lambda r: from_json(Level, r.level), row)
+
+
+def stray_row(stray: Stray) -> Values:
+    """A stray, without its order."""
+    key = stray.attempt
+    told = replace(stray, order=None)
+    return {"job_id": key.job_id, "attempt": key.number, "stray": to_json(told)}
+
+
+def to_stray(row: AnyRow) -> Stray:
+    """A row of `strays`."""
+    key = f"{row.job_id}/{row.attempt}"
+    stray = reading("strays", key, lambda r: from_json(Stray, r.stray), row)
+    order = reading("strays", key, lambda r: None if r.order is None else StrayOrder(r.order), row)
+    return replace(stray, order=order)
 
 
 def project_row(project: Project) -> Values:

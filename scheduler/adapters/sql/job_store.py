@@ -51,6 +51,7 @@ from scheduler.domain.lease import LeaseRow
 from scheduler.domain.progress import Progress
 from scheduler.domain.queue import Project, Queue
 from scheduler.domain.reservation import AttemptKey, Reservation
+from scheduler.domain.stray import Stray
 from scheduler.domain.topology import Level, Node
 from scheduler.domain.waits import JobEnd, WaitObservation
 from scheduler.ports.job_store import (
@@ -267,6 +268,14 @@ class SqlStore:
         """Levels and nodes as last observed."""
         return self._read(lambda c: single_queries.topology(c, self._stuck))
 
+    def strays(self) -> tuple[Stray, ...]:
+        """Strays, by attempt."""
+        return self._read(lambda c: single_queries.all_strays(c, self._stuck))
+
+    def latest_job_id(self) -> JobId | None:
+        """The largest id of a job."""
+        return self._read(single_queries.latest_job_id)
+
     def projects(self) -> tuple[Project, ...]:
         """All projects, by name."""
         return self._read(lambda c: single_queries.all_projects(c, self._stuck))
@@ -317,6 +326,7 @@ class SqlStore:
             "answers": lambda: self.answer(JobId(row.key)),
             "waits": self.past_waits,
             "ends": self.ended_jobs,
+            "strays": self.strays,
             "levels": self.topology,
             "nodes": self.topology,
             "projects": self.projects,

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Connection, bindparam, select
+from sqlalchemy import ColumnElement, Connection, bindparam, func, select
 
 from scheduler.adapters.sql.account_mapping import to_audit_row, to_reply, to_token
 from scheduler.adapters.sql.cluster_mapping import (
@@ -12,6 +12,7 @@ from scheduler.adapters.sql.cluster_mapping import (
     to_node,
     to_project,
     to_queue,
+    to_stray,
 )
 from scheduler.adapters.sql.mapping import ProgressOf, to_answer, to_attempt, to_job, to_progress
 from scheduler.adapters.sql.rows import AnyRow, chunks
@@ -32,6 +33,7 @@ from scheduler.adapters.sql.tables import (
     projects,
     queues,
     replies,
+    strays,
     tokens,
 )
 from scheduler.domain import ids
@@ -40,6 +42,7 @@ from scheduler.domain.ids import JobId, JobName, ProjectName, QueueName
 from scheduler.domain.job import Attempt, Job
 from scheduler.domain.knob_sheet import NOTHING_SAID, KnobSheet
 from scheduler.domain.queue import Project, Queue
+from scheduler.domain.stray import Stray
 from scheduler.domain.topology import Level, Node
 from scheduler.ports.unit import Answer, AuditRow, RecordCycle, RememberReply, Token
 
@@ -148,6 +151,18 @@ def topology(
     level_rows = connection.execute(select(levels).order_by(levels.c.position))
     node_rows = connection.execute(select(nodes).order_by(nodes.c.name))
     return tuple(map(to_level, level_rows)), tuple(stuck.readable(node_rows, to_node))
+
+
+def all_strays(connection: Connection, stuck: StuckRows) -> tuple[Stray, ...]:
+    """Strays by attempt."""
+    rows = connection.execute(select(strays).order_by(strays.c.job_id, strays.c.attempt))
+    return tuple(stuck.readable(rows, to_stray))
+
+
+def latest_job_id(connection: Connection) -> JobId | None:
+    """The largest id of a job."""
+    found: JobId | None = connection.execute(select(func.max(jobs.c.id))).scalar_one()
+    return found
 
 
 def all_projects(connection: Connection, stuck: StuckRows) -> tuple[Project, ...]:

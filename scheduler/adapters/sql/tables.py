@@ -329,6 +329,16 @@ nodes = Table(
     _json("node"),
 )
 
+# Without a foreign key: their jobs are those that are not there.
+strays = Table(
+    "strays",
+    metadata,
+    Column("job_id", _TEXT, primary_key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    _json("stray"),
+    _text("order", nullable=True),
+)
+
 cycles = Table(
     "cycles",
     metadata,

@@ -241,6 +241,7 @@ def test_a_follower_does_nothing() -> None:
 
 def test_workers_of_an_attempt_nobody_knows_are_stopped_only_while_they_wait() -> None:
     world = World("r1: 8 8")
+    world.submit(a_job("later-than-both", workers=99))
     world.ticks()
     waiting = an_order(job="stranger", nodes={"r1-n0": 1})
     running = an_order(job="foreigner", nodes={"r1-n1": 1})

@@ -29,6 +29,7 @@ from scheduler.domain.placement import (
     NeverFits,
     PoolMissing,
     PromisedGpus,
+    StoreOutdated,
     TooFewGpus,
     WaitingForCloserTier,
 )
@@ -136,6 +137,12 @@ EXAMPLES: list[tuple[Blocked, str]] = [
         ClusterUnreachable(since=at(1)),
         "the cluster has not answered since 1970-01-01 00:00:01 UTC; what runs goes on, "
         "nothing starts until it answers",
+    ),
+    (
+        StoreOutdated(since=at(1), gangs=2),
+        "safe mode since 1970-01-01 00:00:01 UTC: 2 gangs on the cluster are not known here, so "
+        "the database is older than the cluster (restored from a backup?); what runs goes on, "
+        "nothing is started or stopped",
     ),
 ]
 

@@ -1,0 +1,1 @@
+"""Gangs that the cluster has and the database does not know."""
