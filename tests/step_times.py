@@ -23,23 +23,14 @@ class SaidStepTimes:
     levels: Sequence[str] = (NODE_LEVEL, LEVEL_NAMES[0], CLUSTER_LEVEL)
     placements: dict[Placement, float] = field(default_factory=dict)
     """Placements that are slower than their tier, by how much."""
+    usual: Sequence[float] = (1.0, 1.0, 1.0)
+    """Slow-downs of jobs of which nothing is known."""
     _kept: dict[str, Ladder] = field(default_factory=dict)
 
     def ladder(self, job: Job) -> Ladder:
         """See StepTimes."""
         if job.name not in self._kept:
-            slow = self._slow(job)
-            self._kept[job.name] = Ladder(
-                rungs=tuple(
-                    Rung(
-                        tier=tier,
-                        level=self.levels[tier],  # type: ignore[arg-type]  # plain text
-                        step_s=COMPUTE_S * slow[tier],
-                        compute_s=COMPUTE_S,
-                    )
-                    for tier in range(self.best, len(slow))
-                )
-            )
+            self._kept[job.name] = self._made(self._slow(job))
         return self._kept[job.name]
 
     def best_tier(self, job: Job) -> int:
@@ -49,6 +40,12 @@ class SaidStepTimes:
     def step_s(self, job: Job, placement: Placement) -> float:
         """See StepTimes."""
         return COMPUTE_S * self._slow(job)[placement.tier] * self.placements.get(placement, 1.0)
+
+    def prior_ladder(self, job: Job) -> Ladder:
+        """See StepTimes."""
+        if "" not in self._kept:
+            self._kept[""] = self._made(self.usual)
+        return self._kept[""]
 
     def prior_share(self, job: Job) -> float:
         """See StepTimes."""
@@ -60,3 +57,16 @@ class SaidStepTimes:
 
     def _slow(self, job: Job) -> Sequence[float]:
         return self.slowdowns.get(job.name, (1.0,) * len(self.levels))
+
+    def _made(self, slow: Sequence[float]) -> Ladder:
+        return Ladder(
+            rungs=tuple(
+                Rung(
+                    tier=tier,
+                    level=self.levels[tier],  # type: ignore[arg-type]  # plain text
+                    step_s=COMPUTE_S * slow[tier],
+                    compute_s=COMPUTE_S,
+                )
+                for tier in range(self.best, len(slow))
+            )
+        )

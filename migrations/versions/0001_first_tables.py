@@ -208,12 +208,14 @@ def _create_beside_jobs() -> None:
         "step_times",
         sa.Column("job_id", _text(), nullable=False),
         sa.Column("revision", sa.BigInteger(), nullable=False),
+        sa.Column("sequence", sa.BigInteger(), nullable=False),
         sa.Column("learned", sa.Text(), nullable=False),
         sa.ForeignKeyConstraint(
             ["job_id"], ["jobs.id"], name="fk_step_times_job_id", ondelete="CASCADE"
         ),
         sa.PrimaryKeyConstraint("job_id", name="pk_step_times"),
     )
+    op.create_index("ix_step_times_sequence", "step_times", ["sequence"])
     op.create_table(
         "deleted_jobs",
         sa.Column("job_id", _text(), nullable=False),

@@ -20,6 +20,7 @@ from scheduler.control.cluster_watch import ClusterWatch
 from scheduler.control.idle_time import IdleByChoice
 from scheduler.control.lessons import PastLessons
 from scheduler.control.live_jobs import LiveJobs
+from scheduler.control.measuring import ReportedSteps
 from scheduler.control.moves import Moment
 from scheduler.control.observing import (
     Observed,
@@ -89,6 +90,7 @@ class ControlLoop:
         self._told_safe_of = -1
         """Version of the waiting jobs that were told so."""
         self._lessons = PastLessons()
+        self._reported = ReportedSteps(self._live, self._standing)
         self._settling = Settling(outside, self._live, self._watch, strays=self._strays)
         self._book = AnswerBook()
         self._timers = TimerWatch(outside.sink)
@@ -160,6 +162,7 @@ class ControlLoop:
         self._book.forget()
         self._timers.forget()
         self._lessons.forget()
+        self._reported.forget()
         self._idle.forget()
         self._basis = None
         self._nodes_saved = -1
@@ -228,6 +231,8 @@ class ControlLoop:
                 self._take_knobs(knobs, queues)
             assert self._live.sequence is not None
             self._lessons.refresh(self._outside.store, self._live.sequence)
+            if self._outside.measured is None:
+                self._reported.refresh(self._outside.store, self._live.sequence)
         is_news = self._watch.look(self._outside.cluster, now) or is_news
         if self._nodes_standing is not self._watch.nodes:
             self._nodes_standing = self._watch.nodes
@@ -295,7 +300,7 @@ class ControlLoop:
             knobs=self._knobs,
             queues=self._queues,
             lengths=self._outside.lengths,
-            measured=self._outside.measured,
+            measured=self._outside.measured or self._reported,
             past_waits=self._lessons.waits(),
             past_jobs=self._lessons.jobs(live.pending.values(), live.attempts.values(), now),
         )

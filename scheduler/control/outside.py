@@ -24,7 +24,7 @@ class Outside:
     lengths: Lengths | None = None
     """Told to policies in each snapshot."""
     measured: Measurements | None = None
-    """As well."""
+    """As well; None: what jobs report, as the store has it."""
     step_times: StepTimesMaker = Ladders
     """What distance costs on the cluster."""
 

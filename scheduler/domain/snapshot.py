@@ -81,6 +81,10 @@ class StepTimes(Protocol):
         """Step time at one placement."""
         ...
 
+    def prior_ladder(self, job: Job) -> Ladder:
+        """The ladder of a job of that size of which nothing is known; whatever it declares."""
+        ...
+
     def prior_share(self, job: Job) -> float:
         """Share of computation in a step at the best tier of a job of that size of which nothing
         is known; whatever it declares."""

@@ -1,6 +1,6 @@
 """What was learned of a job's step times while it ran, per GPU model and level."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scheduler.domain.ids import GpuModel, LevelName
 
@@ -23,6 +23,10 @@ class LearnedTier:
     """Outliers in a row up to now."""
     streak_ratio: float = 0.0
     """Their average: where the job seems to have gone."""
+    steps: float = 0.0
+    """Reported steps that were kept; a part of one where some were lost with an attempt."""
+    run_s: float = 0.0
+    """Time they took."""
 
     def __post_init__(self) -> None:
         assert self.predicted_s > 0.0
@@ -43,6 +47,10 @@ class LearnedStepTimes:
     """Sorted by GPU model, then level."""
     reports_itself: bool = False
     """Whether the job has ever reported a step itself: then its log is not read for more."""
+    attempt: int = -1
+    """Number of the attempt that reported last; none has, if negative."""
+    step: int = 0
+    """The last step it reported."""
 
     def at(self, level: LevelName, gpu_model: GpuModel = GpuModel("")) -> LearnedTier | None:
         """What was learned at that level on those GPUs."""
@@ -50,3 +58,45 @@ class LearnedStepTimes:
             if tier.level == level and tier.gpu_model == gpu_model:
                 return tier
         return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepReport:
+    """A report of steps, as far as they are counted."""
+
+    attempt: int
+    step: int
+    step_s: float
+    begins_anew: bool = False
+    """Steps are counted from the beginning of the attempt, not of the training."""
+
+
+def counted(
+    times: LearnedStepTimes, level: LevelName, gpu_model: GpuModel, report: StepReport
+) -> LearnedStepTimes:
+    """With the steps that one more report stands for, at a tier of `times`.
+
+    An attempt that resumes before the last step of the one before has lost the steps between: as
+    much is taken off every tier.
+    """
+    tiers = times.tiers
+    if times.attempt == report.attempt:
+        steps = max(0, report.step - times.step)
+    elif report.begins_anew:
+        steps = report.step
+    else:
+        # How many came before the first report of an attempt is not known.
+        steps = min(1, report.step)
+        share = 1.0 if times.step <= 0 else min(1.0, max(0, report.step - 1) / times.step)
+        tiers = tuple(replace(t, steps=t.steps * share, run_s=t.run_s * share) for t in tiers)
+    return replace(
+        times,
+        tiers=tuple(
+            replace(t, steps=t.steps + steps, run_s=t.run_s + steps * report.step_s)
+            if (t.level, t.gpu_model) == (level, gpu_model)
+            else t
+            for t in tiers
+        ),
+        attempt=report.attempt,
+        step=report.step,
+    )

@@ -10,7 +10,7 @@ from scheduler.domain.ids import GpuModel, NodeName
 from scheduler.domain.job import Attempt, JobSpec
 from scheduler.domain.links import FabricPlan
 from scheduler.domain.progress import Progress
-from scheduler.domain.step_times import LearnedStepTimes
+from scheduler.domain.step_times import LearnedStepTimes, StepReport, counted
 from scheduler.domain.topology import Level, Node
 from scheduler.network.cluster_fabric import USUAL, fabric_of_cluster
 from scheduler.network.corrections import observed
@@ -72,13 +72,23 @@ class Distances:
             return before
         model = self._models[attempt.placement.assignments[0].node]
         time = self._table.iteration_time(spec.communication, shape, gpu_model=model)
-        return observed(
+        level = self._table.fabric.level_name(shape.tier)
+        after = observed(
             before,
-            level=self._table.fabric.level_name(shape.tier),
+            level=level,
             predicted_s=time.total_s,
             measured_s=report.step_seconds,
             gpu_model=model,
         )
+        if after is before:
+            return before
+        steps = StepReport(
+            attempt=attempt.number,
+            step=report.step,
+            step_s=report.step_seconds,
+            begins_anew=report.is_from_log,
+        )
+        return counted(after, level, model, steps)
 
     def profile(self, name: str, spec: JobSpec, learned: LearnedStepTimes) -> ModelProfile | None:
         """The profile of a job from its measured steps; None if there are none on this cluster."""

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from scheduler.domain.gang import GangRequest, gang_request
 from scheduler.domain.ids import GpuModel, JobId, NodeName
-from scheduler.domain.job import Job
+from scheduler.domain.job import Job, TopologyRequest
 from scheduler.domain.ladder import Ladder, Rung
 from scheduler.domain.placement import Placement
 from scheduler.domain.snapshot import StepTimes
@@ -91,13 +91,20 @@ class Ladders:
         self._step_times[job.id] = (placement, step_s)
         return step_s
 
-    def prior_share(self, job: Job) -> float:
+    def prior_ladder(self, job: Job) -> Ladder:
         """See StepTimes."""
         key = (None, gang_request(job.spec), None)
         found = self._ladders.get(key)
         if found is None:
-            silent = replace(job, spec=replace(job.spec, communication=None))
+            silent = replace(
+                job, spec=replace(job.spec, communication=None, topology=TopologyRequest())
+            )
             found = self._ladders[key] = self._made(silent, gang_request(job.spec))
+        return found
+
+    def prior_share(self, job: Job) -> float:
+        """See StepTimes."""
+        found = self.prior_ladder(job)
         return found.best.compute_s / found.best.step_s if found.rungs else 1.0
 
     def gpu_model_of(self, placement: Placement) -> GpuModel:
@@ -221,6 +228,10 @@ class NoDistance(Ladders):
     def step_s(self, job: Job, placement: Placement) -> float:
         """See StepTimes."""
         return 0.0
+
+    def prior_ladder(self, job: Job) -> Ladder:
+        """See StepTimes."""
+        return Ladder()
 
     def prior_share(self, job: Job) -> float:
         """See StepTimes."""

@@ -185,6 +185,11 @@ class JobStore(Protocol):
         """What was learned of the step times of those of the jobs that reported any, by job."""
         ...
 
+    def live_step_times(self, after: Sequence | None = None) -> Mapping[JobId, LearnedStepTimes]:
+        """What was learned of the step times of jobs that are not over; or what was written since
+        `after`, of whatever job."""
+        ...
+
     def events(self, query: EventQuery) -> tuple[Event, ...]:
         """Events."""
         ...

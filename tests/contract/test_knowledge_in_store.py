@@ -54,6 +54,18 @@ def test_what_was_learned_comes_back_by_job(store: Store) -> None:
     assert store.step_times([]) == {}
 
 
+def test_what_was_learned_of_live_jobs_comes_whole_or_as_far_as_it_is_news(store: Store) -> None:
+    insert(store, JOB, OTHER, DONE)
+    first = write(store, save(JOB.id, expected=0), save(DONE.id, expected=0))
+    second = write(store, save(OTHER.id, expected=0, ratio=0.5))
+    third = write(store, save(JOB.id, expected=1, ratio=0.75))
+    both = {JOB.id: learned(ratio=0.75), OTHER.id: learned(ratio=0.5)}
+    assert store.live_step_times() == both
+    assert store.live_step_times(first) == both
+    assert store.live_step_times(second) == {JOB.id: learned(ratio=0.75)}
+    assert store.live_step_times(third) == {}
+
+
 def test_of_two_who_learn_at_once_one_is_told(store: Store) -> None:
     insert(store, JOB)
     write(store, save(JOB.id, expected=0))

@@ -88,7 +88,11 @@ READS: dict[str, Callable[[SqlStore], object]] = {
     "changes of jobs": lambda s: s.job_changes(ChangeCursor(Sequence(1)), limit=5),
     "a token": lambda s: s.token_by_secret("x"),
     "a reply": lambda s: s.reply(principal="a", route="r", key="k"),
-    "what was learned since": lambda s: (s.past_waits(Sequence(3)), s.ended_jobs(Sequence(3))),
+    "what was learned since": lambda s: (
+        s.past_waits(Sequence(3)),
+        s.ended_jobs(Sequence(3)),
+        s.live_step_times(Sequence(3)),
+    ),
     "audit": lambda s: s.audit(limit=5),
     "the rest": lambda s: (s.last_cycle(), s.knobs(), s.sequence(), s.horizon(), s.lease()),
 }

@@ -380,6 +380,7 @@ QUESTIONS: tuple[Callable[[Store, Sequence], object], ...] = (
     lambda store, _: [store.progress(job.id) for job in JOBS.values()],
     lambda store, _: [store.answer(job.id) for job in JOBS.values()],
     lambda store, _: store.step_times([job.id for job in JOBS.values()]),
+    lambda store, remembered: (store.live_step_times(), store.live_step_times(remembered)),
     lambda store, _: [store.profiles(ProjectName(name)) for name in ("default", "p")],
     lambda store, _: store.reservations(),
     lambda store, remembered: (store.past_waits(), store.past_waits(remembered)),

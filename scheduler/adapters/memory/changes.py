@@ -91,7 +91,11 @@ def carry_out(unit: Unit, tables: Tables) -> Sequence:
     # From here on nothing fails.
     for event in unit.events:
         _record_event(event, work)
-    return _mark_changed(work)
+    sequence = _mark_changed(work)
+    for change in unit.changes:
+        if isinstance(change, SaveStepTimes) and change.job_id in tables.step_times:
+            tables.step_times_written[change.job_id] = sequence
+    return sequence
 
 
 def _carry_out_change(change: Change, work: UnitInProgress) -> None:
@@ -198,6 +202,7 @@ def _delete_job(change: DeleteJob, work: UnitInProgress) -> None:
     undo.drop(tables.reservations, job_id)
     undo.drop(tables.progress, job_id)
     undo.drop(tables.step_times, job_id)
+    undo.drop(tables.step_times_written, job_id)
     undo.drop(tables.answers, job_id)
     for key in [key for key in tables.events if key.job_id == job_id]:
         undo.drop(tables.events, key)

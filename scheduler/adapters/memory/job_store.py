@@ -21,6 +21,7 @@ from scheduler.domain.lease import LeaseRow
 from scheduler.domain.progress import Progress
 from scheduler.domain.queue import Project, Queue
 from scheduler.domain.reservation import AttemptKey, Reservation
+from scheduler.domain.step_times import LearnedStepTimes
 from scheduler.domain.stray import Stray
 from scheduler.domain.topology import Level, Node
 from scheduler.domain.waits import JobEnd, WaitObservation
@@ -181,6 +182,16 @@ class MemoryStore:
         with self._lock:
             known = self._tables.step_times
             return {job_id: known[job_id] for job_id in job_ids if job_id in known}
+
+    def live_step_times(self, after: Sequence | None = None) -> Mapping[JobId, LearnedStepTimes]:
+        """What was learned of jobs that are not over, or written since `after`."""
+        with self._lock:
+            tables = self._tables
+            return {
+                job_id: tables.step_times[job_id].times
+                for job_id, written in tables.step_times_written.items()
+                if (job_id in tables.live if after is None else written > after)
+            }
 
     def events(self, query: EventQuery) -> tuple[Event, ...]:
         """Events, oldest first."""

@@ -75,6 +75,8 @@ class Tables:
     reservations: dict[JobId, tuple[Reservation, ...]] = field(default_factory=dict)
     progress: dict[JobId, list[tuple[AttemptKey, Progress]]] = field(default_factory=dict)
     step_times: dict[JobId, StoredStepTimes] = field(default_factory=dict)
+    step_times_written: dict[JobId, Sequence] = field(default_factory=dict)
+    """By which unit each was last."""
     profiles: dict[tuple[ProjectName, str], ModelProfile] = field(default_factory=dict)
     answers: dict[JobId, Answer] = field(default_factory=dict)
     strays: dict[AttemptKey, Stray] = field(default_factory=dict)

@@ -126,7 +126,7 @@ def _carry_out_change(change: Change, work: UnitWork) -> None:
         case SaveAttempt() | Reserve() | FreeReservations() | RecordProgress():
             change_attempt(change, work)
         case SaveStepTimes() | SaveProfile() | DeleteProfile():
-            change_what_is_known(change, work.connection)
+            change_what_is_known(change, work)
         case SaveToken() | RememberReply() | RecordAudit():
             _change_account(change, work)
         case SaveNodes() | SaveProject() | SaveQueue() | SaveKnobs() | SeedKnobs() | ChangeKnobs():

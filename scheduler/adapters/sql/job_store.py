@@ -51,6 +51,7 @@ from scheduler.domain.lease import LeaseRow
 from scheduler.domain.progress import Progress
 from scheduler.domain.queue import Project, Queue
 from scheduler.domain.reservation import AttemptKey, Reservation
+from scheduler.domain.step_times import LearnedStepTimes
 from scheduler.domain.stray import Stray
 from scheduler.domain.topology import Level, Node
 from scheduler.domain.waits import JobEnd, WaitObservation
@@ -239,6 +240,12 @@ class SqlStore:
     def step_times(self, job_ids: Several[JobId]) -> Mapping[JobId, StoredStepTimes]:
         """What was learned of the step times of these jobs."""
         return self._read(lambda c: knowledge.step_times_of(c, job_ids, self._stuck))
+
+    def live_step_times(
+        self, after: ids.Sequence | None = None
+    ) -> Mapping[JobId, LearnedStepTimes]:
+        """What was learned of jobs that are not over, or written since `after`."""
+        return self._read(lambda c: knowledge.live_step_times(c, after, self._stuck))
 
     def events(self, query: EventQuery) -> tuple[Event, ...]:
         """Events, oldest first."""

@@ -246,8 +246,10 @@ step_times = Table(
     metadata,
     _job_id(),
     Column("revision", BigInteger, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
     _json("learned"),
 )
+Index("ix_step_times_sequence", step_times.c.sequence)
 
 profiles = Table(
     "profiles",
