@@ -60,6 +60,14 @@ KNOB_TEXTS: Final[Mapping[str, str]] = {
     "quantum_checkpoints": "Nor before so many of its checkpoint intervals.",
     "restart_cost": "Restart cost of a job that declares none.",
     "checkpoint_interval": "Checkpoint interval of a job that declares none.",
+    "promote_after": "Policies `tiresias` and `tiresias-gittins`: a job that has waited so many "
+    "times as long as it has run comes back into the first queue; 0: never.",
+    "skew_min": "The same: a model of which the largest tensor is this share holds out for its "
+    "best tier, the others run anywhere.",
+    "time_slice": "Policy `gandiva`: a gang runs so long before others have their turn.",
+    "lease": "Policy `themis`: a gang keeps its GPUs so long at least.",
+    "fairness_filter": "Policy `themis`: GPUs are offered first to the rest of this share of the "
+    "jobs, the worst-off.",
 }
 """Description of each knob by its name in PolicyKnobs."""
 
@@ -87,6 +95,10 @@ BOUNDS: Final[Mapping[str, Bounds]] = {
     "protected_share": _SHARE,
     "lost_share_max": _SHARE,
     "start_timeout": _POSITIVE,
+    "promote_after": Bounds("must be 0 or more", lambda value: value >= 0),
+    "skew_min": _SHARE,
+    "time_slice": _POSITIVE,
+    "fairness_filter": _SHARE,
 }
 """Knobs with which a decision can not be made outside of them."""
 

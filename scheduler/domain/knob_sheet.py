@@ -27,6 +27,11 @@ CLUSTER_KNOBS = frozenset(
         "protected_share",
         "residual_samples_min",
         "residual_default",
+        "promote_after",
+        "skew_min",
+        "time_slice",
+        "lease",
+        "fairness_filter",
     }
 )
 """Knobs that hold for all queues together; a queue can not have its own."""

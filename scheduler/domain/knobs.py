@@ -135,3 +135,15 @@ class PolicyKnobs:
     """Of a job that declares none."""
     checkpoint_interval: Duration = Duration(30 * MINUTE)
     """Of a job that declares none."""
+
+    # Of baselines.
+    promote_after: float = 8.0
+    """`tiresias`: a job that waited so many times as long as it ran goes first; 0: never."""
+    skew_min: float = 0.5
+    """`tiresias`: a model of which the largest tensor is this share holds out for its best tier."""
+    time_slice: Duration = seconds(60)
+    """`gandiva`: a gang runs so long before others have their turn."""
+    lease: Duration = Duration(20 * MINUTE)
+    """`themis`: a gang keeps its GPUs so long at least."""
+    fairness_filter: float = 0.8
+    """`themis`: GPUs are offered first to the rest of this share of the jobs, the worst-off."""

@@ -3,7 +3,17 @@
 from collections.abc import Mapping
 
 from scheduler.domain.errors import NotFoundError
-from scheduler.policies import consolidated, dally, fifo, gittins, las, shortest
+from scheduler.policies import (
+    consolidated,
+    dally,
+    fifo,
+    gandiva,
+    gittins,
+    las,
+    shortest,
+    themis,
+    tiresias,
+)
 from scheduler.policies.interface import PolicyMaker
 
 POLICIES: Mapping[str, PolicyMaker] = {
@@ -19,6 +29,10 @@ POLICIES: Mapping[str, PolicyMaker] = {
     "gittins-consolidated": consolidated.GittinsConsolidated,
     "las": las.ByService,
     "las-exact": las.LasExact,
+    "tiresias": tiresias.Tiresias,
+    "tiresias-gittins": tiresias.TiresiasGittins,
+    "gandiva": gandiva.Gandiva,
+    "themis": themis.Themis,
     "sjf": shortest.FewestGpus,
     "srtf": shortest.LeastTime,
     "srsf": shortest.LeastService,
