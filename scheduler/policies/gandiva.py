@@ -1,14 +1,15 @@
 """`gandiva`, after W. Xiao et al., OSDI 2018: GPUs are shared by time, in turns.
 
-A gang runs undisturbed for a slice (`time_slice`); then it stands behind everybody who has come
-before the end of that slice, and goes if one of them fits where it runs. Gangs move when closer
-GPUs are free. Of GPUs nothing is shared by two jobs at once (no packing), and the nodes are chosen
-as for all policies: where a gang fits tightest, which keeps gangs of one size together.
+A gang runs undisturbed for a slice (`time_slice`) at least. When the slice ends that began while it
+ran, it stands behind everybody who has come before, and goes if one of them fits where it runs.
+Gangs move when closer GPUs are free. Of GPUs nothing is shared by two jobs at once (no packing),
+and the nodes are chosen as for all policies: where a gang fits tightest, which keeps gangs of one
+size together.
 """
 
 from collections.abc import Hashable
 
-from scheduler.domain.instants import Duration, Instant, elapsed
+from scheduler.domain.instants import Duration, Instant, after
 from scheduler.domain.job import Job
 from scheduler.domain.snapshot import RunningGang
 from scheduler.policies.interface import Key, Moves, Ranks
@@ -43,30 +44,30 @@ class Gandiva(Reranked):
 
     def rank(self, gang: RunningGang) -> Key:
         """See Ranks: as if it had come when its last slice ended."""
-        job, since = gang.job, _began_at(gang)
-        turn = since + self._slices(gang) * self._slice
+        job = gang.job
+        turn = self._slice_began_at if self.may_stop(gang) else _began_at(gang)
         return (-job.priority, turn, RUNNING, job.submitted_at, job.id)
 
     def may_stop(self, gang: RunningGang) -> bool:
-        """When it has had a slice."""
-        return gang.attempt.running_since is not None and self._slices(gang) >= 1
+        """When it has run for a whole slice at least."""
+        if gang.attempt.running_since is None:
+            return False
+        return self._slice_began_at - _began_at(gang) >= self._slice
 
     def next_decision_at(self) -> Instant | None:
-        """When the next slice ends, if anybody waits."""
+        """When the present slice ends, if anybody waits."""
         if not self.snapshot.pending:
             return None
-        ends = (
-            Instant(_began_at(gang) + (self._slices(gang) + 1) * self._slice)
-            for gang in self.snapshot.holding
-        )
-        return min(ends, default=None)
+        return after(self._slice_began_at, self._slice)
 
     @property
     def _slice(self) -> Duration:
         return Duration(max(1, self.snapshot.knobs.time_slice))
 
-    def _slices(self, gang: RunningGang) -> int:
-        return elapsed(_began_at(gang), self.snapshot.now) // self._slice
+    @property
+    def _slice_began_at(self) -> Instant:
+        """Slices of all gangs begin and end together."""
+        return Instant(self.snapshot.now // self._slice * self._slice)
 
 
 def _began_at(gang: RunningGang) -> Instant:

@@ -156,15 +156,16 @@ def test_tiresias_gittins_goes_by_the_index_learned_from_ended_jobs() -> None:
 
 
 def test_gandiva_gives_a_gang_its_slice_and_then_whoever_came_before_its_end() -> None:
+    # Slices end at 120, 180, 240: at 180 it has had one in whole.
     gang = on(a_job("r"), "r1-n0", since=100)
-    before, after_it = a_job("b", submitted_at=at(159)), a_job("a", submitted_at=at(161))
-    in_slice = Gandiva(seen(before, now=159, running=[gang]))
+    before, after_it = a_job("b", submitted_at=at(159)), a_job("a", submitted_at=at(181))
+    in_slice = Gandiva(seen(before, now=179, running=[gang]))
     assert not in_slice.may_stop(gang)
-    assert in_slice.next_decision_at() == at(160)
-    over = Gandiva(seen(before, after_it, now=165, running=[gang]))
+    assert in_slice.next_decision_at() == at(180)
+    over = Gandiva(seen(before, after_it, now=185, running=[gang]))
     assert over.may_stop(gang)
     assert over.key(before) < over.rank(gang) < over.key(after_it)
-    assert over.next_decision_at() == at(220)
+    assert over.next_decision_at() == at(240)
 
 
 def test_gandiva_lets_the_job_go_first_that_was_stopped_first() -> None:
