@@ -30,6 +30,9 @@ KNOB_TEXTS: Final[Mapping[str, str]] = {
     "collapse), `value` (what waiting is worth), `fixed`, `zero` or `infinite`.",
     "fixed_timer": "Timer of each tier with `timers: fixed`.",
     "wait_max": "The timers of one job add up to no more than this (not with `timers: fixed`).",
+    "moves_cap_timers": "A job that declares a checkpoint, in a queue with upgrades, waits no "
+    "longer than it would cost to start wide and move later (not with `timers: fixed` or "
+    "`infinite`).",
     "offer_speed_min": "An offer counts as its tier if its predicted speed is at least this share "
     "of that of the tier's fewest, even nodes; else as the next wider tier.",
     "residual_samples_min": "Ended jobs needed to estimate how long another one still runs.",

@@ -1,7 +1,8 @@
 """The database of the settings: its migration, and the store on it."""
 
-from scheduler.adapters.sql.job_store import SqlStore, WriteObserver, open_store
+from scheduler.adapters.sql.job_store import SqlStore, open_store
 from scheduler.adapters.sql.migrating import current, head, upgrade
+from scheduler.adapters.sql.observing import StoreObserver
 from scheduler.settings import Settings
 from server.data_folder import database_url, is_sqlite, make_data_dir
 
@@ -18,11 +19,11 @@ def migrate(settings: Settings) -> str:
     return f"the schema went from {f'revision {before}' if before else 'nothing'} to {head()}"
 
 
-def open_to_serve(settings: Settings, observe_write: WriteObserver) -> SqlStore:
+def open_to_serve(settings: Settings, observer: StoreObserver) -> SqlStore:
     """The store for a server; a SQLite file is migrated first. Raises AlreadyServingError."""
     if is_sqlite(settings):
         upgrade(database_url(settings))
-    return open_store(database_url(settings), observe_write=observe_write)
+    return open_store(database_url(settings), observer=observer)
 
 
 def open_beside(settings: Settings) -> SqlStore:

@@ -15,6 +15,7 @@ from prometheus_client import start_http_server
 from starlette.responses import Response
 
 from api.app import close_streams, create_app
+from api.dependencies import Services
 from scheduler.adapters.prometheus import CONTENT_TYPE, Metrics
 from scheduler.config_file import Config
 from scheduler.domain.instants import in_seconds
@@ -40,7 +41,7 @@ def serve(settings: Settings, config: Config, listening: socket.socket) -> int:
     arm_kill_point(settings.kill_point)
     with ExitStack() as stack:
         metrics = Metrics(version=VERSION)
-        store = stack.enter_context(database.open_to_serve(settings, metrics.observe_write))
+        store = stack.enter_context(database.open_to_serve(settings, metrics))
         apply_config(store, config)
         foundation = Foundation(
             settings=settings,
@@ -86,6 +87,8 @@ def _address(settings: Settings, listening: socket.socket) -> str:
 def _serve_metrics(app: FastAPI, foundation: Foundation, stack: ExitStack) -> None:
     """On the API's port, behind a token; on a port of its own as well, if one is set."""
     metrics = foundation.metrics
+    services: Services = app.state.services
+    metrics.count_streams(lambda: services.permits.open)
 
     @app.get("/metrics", include_in_schema=False)
     def metrics_text() -> Response:

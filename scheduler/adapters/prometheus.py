@@ -35,6 +35,7 @@ class Metrics:
             "counted": self._counted,
             "leadership": self._leadership,
             "cycle_decided": self._cycle_decided,
+            "fragmented": lambda facts: self._fragmentation.set(_number(facts, "ratio")),
             "gang_placed": self._gang_placed,
             "gang_moved": self._gang_moved,
             "gang_evicted": lambda facts: self._evictions.labels(facts["cause"]).inc(),
@@ -65,6 +66,18 @@ class Metrics:
         if failure:
             self._write_failures.labels(failure).inc()
 
+    def observe_retry(self) -> None:
+        """A transaction of the store is run again."""
+        self._retries.inc()
+
+    def observe_audit(self, rows: int) -> None:
+        """So many audit rows were written."""
+        self._audited.inc(rows)
+
+    def count_streams(self, count: Callable[[], int]) -> None:
+        """How many streams are open is asked of `count` from now on."""
+        self._streams.set_function(count)
+
     def text(self) -> bytes:
         """Everything, as Prometheus reads it."""
         return generate_latest(self.registry)
@@ -90,6 +103,11 @@ class Metrics:
             "dally_safe_mode",
             "Whether nothing is started or stopped, for the database is older than the cluster. "
             "Leader only.",
+        )
+        self._fragmentation = self._gauge(
+            "dally_fragmentation_ratio",
+            "Share of the usable GPUs that are free though the smallest waiting job asks for no "
+            "more than so many: they lie too far apart for it, or are kept free. Leader only.",
         )
         self._leader = self._gauge("dally_leader", "Whether this process leads.")
         self._epoch = self._gauge("dally_leader_epoch", "Its leadership term.")
@@ -173,6 +191,14 @@ class Metrics:
         self._write_failures = self._counter(
             "dally_db_failures", "Writes that were refused or failed, by code.", "reason"
         )
+        self._retries = self._counter(
+            "dally_db_retries",
+            "Transactions that got in another's way and were run again.",
+        )
+        self._audited = self._counter("dally_audit_events", "Audit rows written by this process.")
+        self._streams = self._gauge(
+            "dally_sse_clients", "Open streams: watches of jobs and events, followed logs."
+        )
 
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
         return Gauge(name, text, labels, registry=self.registry)
@@ -212,6 +238,7 @@ class Metrics:
                 self._timers,
             ):
                 gauge.clear()
+            self._fragmentation.set(0)
 
     def _stray_gangs(self, facts: Facts) -> None:
         self._strays.set(_number(facts, "gangs"))

@@ -17,6 +17,7 @@ class Census:
     def __init__(self, sink: EventSink) -> None:
         self._sink = sink
         self._told: dict[tuple[str, str, str], int] = {}
+        self._fragmentation_told: float | None = None
 
     def take(self, live: LiveJobs, watch: ClusterWatch, blocked: Mapping[JobId, Blocked]) -> None:
         """Tell every count that has changed."""
@@ -33,6 +34,10 @@ class Census:
                 kind, one, other = key
                 self._sink.emit("counted", {"what": kind, "of": one, "is": other, "n": counts[key]})
         self._told = {key: count for key, count in counts.items() if count}
+        ratio = _fragmentation(counts, live)
+        if ratio != self._fragmentation_told:
+            self._sink.emit("fragmented", {"ratio": ratio})
+            self._fragmentation_told = ratio
 
     def _count_gpus(
         self, counts: Counter[tuple[str, str, str]], live: LiveJobs, watch: ClusterWatch
@@ -48,3 +53,14 @@ class Census:
             is_usable = node.is_ready and not node.is_cordoned
             rest = max(0, node.gpus - in_use)
             counts["gpus", node.gpu_model, "idle" if is_usable else "unhealthy"] += rest
+
+
+def _fragmentation(counts: Mapping[tuple[str, str, str], int], live: LiveJobs) -> float:
+    """Share of the usable GPUs that are free though the smallest waiting job asks for no more."""
+    state = Counter[str]()
+    for (what, _, name), count in counts.items():
+        if what == "gpus":
+            state[name] += count
+    usable = state["idle"] + state["allocated"]
+    smallest = min((job.spec.gpus for job in live.pending.values() if job.spec.gpus), default=0)
+    return state["idle"] / usable if 0 < smallest <= state["idle"] else 0.0

@@ -1,6 +1,6 @@
 """Reasons in words: the only place that makes sentences. API, CLI and events use it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import assert_never
@@ -26,7 +26,7 @@ from scheduler.domain.placement import (
     WaitingForCloserTier,
 )
 from scheduler.domain.stray import AdoptionProblem, Stray, StrayReason
-from scheduler.domain.timers import TimerRow, TimerSource
+from scheduler.domain.timers import TimerReason, TimerRow, TimerSource
 from scheduler.domain.topology import CLUSTER_LEVEL
 from scheduler.domain.waits import WaitObservation
 
@@ -360,11 +360,20 @@ def short_duration(duration: Duration) -> str:
     return f"{days} d" + (f" {rest // HOUR} h" if rest >= HOUR else "")
 
 
+_TIMER_REASONS: Mapping[TimerReason, str] = {
+    TimerReason.WORTH: "the value of waiting",
+    TimerReason.PAST_WAITS: "from past waits",
+    TimerReason.FIXED: "fixed by the policy's knobs",
+    TimerReason.MOVING: "what it costs to start wide and move later",
+    TimerReason.LIMIT: "the longest wait there is",
+}
+
+
 def _closer_tier(blocked: WaitingForCloserTier) -> str:
     samples = (
         f"from {counted(blocked.timer_samples, 'past wait')}"
         if blocked.timer_samples
-        else "the value of waiting"
+        else _TIMER_REASONS[blocked.timer_reason]
     )
     if blocked.until is None or blocked.timer is None:
         wait = f"waiting for one {blocked.level}, however long (its timer is infinite); "
@@ -373,10 +382,10 @@ def _closer_tier(blocked: WaitingForCloserTier) -> str:
             f"waiting for one {blocked.level} until {clock_time(blocked.until)} "
             f"(timer {short_duration(blocked.timer)}, {samples}); "
         )
+    gpus = blocked.gpus_free_at_offer
     return (
-        f"{wait}"
-        f"free now: {counted(blocked.gpus_free_at_offer, 'GPU')} across "
-        f"{counted(blocked.domains_at_offer, blocked.level)} within {_one(blocked.offered_level)}, "
+        f"{wait}{counted(gpus, 'GPU')} {'is' if gpus == 1 else 'are'} free now across "
+        f"{counted(blocked.domains_at_offer, blocked.level)}, "
         f"where a step would take {blocked.step_slowdown:.2g}x as long"
     )
 

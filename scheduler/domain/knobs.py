@@ -80,6 +80,8 @@ class PolicyKnobs:
     """Timer of each tier with `timers: fixed`."""
     wait_max: Duration = Duration(24 * HOUR)
     """The timers of one job add up to no more than this."""
+    moves_cap_timers: bool = True
+    """A job that can be moved waits no longer than starting wide and moving later would cost."""
     offer_speed_min: float = 0.95
     """An offer counts as its tier if it is at least so fast as the tier's reference shape."""
     residual_samples_min: int = 20

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from scheduler.domain.ids import GpuModel, JobId, LevelName
 from scheduler.domain.instants import Duration, Instant, elapsed
+from scheduler.domain.timers import TimerReason
 from scheduler.domain.waits import WaitObservation
 
 
@@ -21,7 +22,8 @@ class TierTimer:
     timer: Duration | None
     """None: for ever."""
     samples: int = 0
-    """Past waits it was learned from; 0: it is the value of waiting, or fixed."""
+    """Past waits it was learned from; 0: from none."""
+    reason: TimerReason = TimerReason.WORTH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

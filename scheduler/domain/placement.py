@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from scheduler.domain.ids import LevelName, NodeName, PoolName, RoleName
 from scheduler.domain.instants import Duration, Instant
+from scheduler.domain.timers import TimerReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +90,7 @@ class WaitingForCloserTier:
     """None: for ever."""
     timer: Duration | None
     timer_samples: int
-    """Past waits the timer was learned from; 0 when it is the value of waiting alone."""
+    """Past waits the timer was learned from; 0: from none."""
     offered_level: LevelName
     gpus_free_at_offer: int
     domains_at_offer: int
@@ -97,6 +98,7 @@ class WaitingForCloserTier:
     """Predicted step time of the offer divided by that at the level it waits for."""
     saves: Duration = Duration(0)
     """Run time that the closer level is predicted to save over the offer."""
+    timer_reason: TimerReason = TimerReason.WORTH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,20 @@ class TimerSource(StrEnum):
     """The knobs say so, whatever past waits teach."""
 
 
+class TimerReason(StrEnum):
+    """Why a job holds out just so long."""
+
+    WORTH = "worth"
+    """Waiting is worth no more to it."""
+    PAST_WAITS = "past-waits"
+    FIXED = "fixed"
+    """The knobs say so."""
+    MOVING = "moving"
+    """Starting on wider GPUs and moving later costs it no more than that."""
+    LIMIT = "limit"
+    """Nobody waits longer (`wait_max`)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimerRow:
     """The timer of gangs of one demand for one level, as it would be frozen now."""

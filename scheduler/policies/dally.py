@@ -119,6 +119,7 @@ class Dally:
             until=None if needed is None else after(now, Duration(needed - clock)),
             timer=needed,
             timer_samples=episode.timers[waits_for].samples,
+            timer_reason=episode.timers[waits_for].reason,
             offered_level=offer.placement.tier_name,
             gpus_free_at_offer=job.spec.gpus,
             domains_at_offer=self._domains(offer.placement, ladder.rungs[waits_for].tier),

@@ -46,7 +46,7 @@ def test_the_insensitive_job_is_spread_and_the_sensitive_one_waits_for_a_rack(li
     assert (first.level, first.offered_level) == ("rack", "cluster")
     assert first.step_slowdown > 1.5
     assert "waiting for one rack until" in explain(first)
-    assert "free now: 16 GPUs across 2 racks within the whole cluster" in explain(first)
+    assert "16 GPUs are free now across 2 racks, where a step would take" in explain(first)
 
     # A minute later the insensitive one comes, is spread at once, and trains.
     live.clock.advance(Duration(MINUTE))

@@ -90,8 +90,8 @@ def test_why_says_how_long_a_job_holds_out_and_a_crash_changes_nothing_of_it(
 ) -> None:
     said = why(server)["summary"]
     assert said.startswith("waiting for one rack until ")
-    assert "(timer 2 h, " in said
-    assert "4 GPUs across 2 racks" in said
+    assert "(timer 2 h, fixed by the policy's knobs)" in said
+    assert "4 GPUs are free now across 2 racks" in said
     killed(server)
     wait_until(lambda: why(server)["summary"] == said, "the same is said by another server")
     assert said in dally("why", "s")

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import Self, TypeVar
 
 from sqlalchemy import Connection, exc
 
@@ -31,6 +31,7 @@ from scheduler.adapters.sql.file_lock import FileLock, lock_file
 from scheduler.adapters.sql.hints import Callbacks, Listener
 from scheduler.adapters.sql.live_queries import LiveReader, all_reservations
 from scheduler.adapters.sql.migrating import check_schema, expect_database
+from scheduler.adapters.sql.observing import NobodyObserves, StoreObserver
 from scheduler.adapters.sql.stuck_rows import StuckRows
 from scheduler.adapters.sql.writer import Transaction, Writer
 from scheduler.domain import ids
@@ -66,30 +67,26 @@ from scheduler.ports.job_store import (
     StuckRow,
 )
 from scheduler.ports.log_archive import KeptLog
-from scheduler.ports.unit import Answer, AuditRow, RecordCycle, RememberReply, Token, Unit
+from scheduler.ports.unit import (
+    Answer,
+    AuditRow,
+    RecordAudit,
+    RecordCycle,
+    RememberReply,
+    Token,
+    Unit,
+)
 
 T = TypeVar("T")
 
 _WRITE_S_MAX = 30.0
 
 
-class WriteObserver(Protocol):
-    """Counts writes, for metrics."""
-
-    def __call__(self, *, seconds: float, failure: str) -> None:
-        """One write has ended; `failure` is the code of its error, or empty."""
-        ...
-
-
-def _observe_nothing(*, seconds: float, failure: str) -> None:
-    """Nobody counts."""
-
-
 def open_store(
     database_url: str,
     *,
     is_server: bool = True,
-    observe_write: WriteObserver = _observe_nothing,
+    observer: StoreObserver | None = None,
 ) -> "SqlStore":
     """Open a migrated database.
 
@@ -107,7 +104,9 @@ def open_store(
         with trouble_in_our_words(), engines.readers.connect() as connection:
             check_schema(connection)
         conninfo = postgres_conninfo(database_url)
-        return SqlStore(engines, lock=lock, conninfo=conninfo, observe_write=observe_write)
+        return SqlStore(
+            engines, lock=lock, conninfo=conninfo, observer=observer or NobodyObserves()
+        )
     except BaseException:
         engines.dispose()
         if lock is not None:
@@ -124,10 +123,10 @@ class SqlStore:
         *,
         lock: FileLock | None,
         conninfo: str | None,
-        observe_write: WriteObserver,
+        observer: StoreObserver,
     ) -> None:
         self._engines = engines
-        self._observe_write = observe_write
+        self._observer = observer
         self._lock = lock
         self._stuck = StuckRows()
         self._live = LiveReader(self._stuck)
@@ -137,7 +136,9 @@ class SqlStore:
         self._dead_epoch = lease.epoch if lock is not None else None
         self._instance_id = self._read(server_rows.instance_id)
         self._secrets: dict[str, bytes] = {}
-        self._writer = Writer(engines, on_written=self._callbacks.call)
+        self._writer = Writer(
+            engines, on_written=self._callbacks.call, on_retry=observer.observe_retry
+        )
         self._listener = (
             Listener(conninfo, own_writer=self._writer.id, on_written=self._callbacks.call)
             if conninfo is not None
@@ -172,7 +173,10 @@ class SqlStore:
         """Write a unit; on disk when this returns."""
         # The leader's units overtake the requests that wait, or a flood would hold up the cluster.
         is_urgent = unit.epoch is not None
-        return self._change(partial(carry_out, unit), is_urgent=is_urgent)
+        sequence = self._change(partial(carry_out, unit), is_urgent=is_urgent)
+        if audited := sum(isinstance(change, RecordAudit) for change in unit.changes):
+            self._observer.observe_audit(audited)
+        return sequence
 
     def on_change(
         self, callback: Callable[[], None], *, requests_only: bool = False
@@ -431,7 +435,7 @@ class SqlStore:
             failure = error.code
             raise
         finally:
-            self._observe_write(seconds=time.monotonic() - began_s, failure=failure)
+            self._observer.observe_write(seconds=time.monotonic() - began_s, failure=failure)
 
     def _changed(self, work: Callable[[Transaction], T], *, is_urgent: bool) -> T:
         future = self._writer.submit(work, is_urgent=is_urgent)

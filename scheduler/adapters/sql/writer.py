@@ -97,11 +97,18 @@ class _TryAgainError(Exception):
 class Writer:
     """Takes work from any thread, does it in its own."""
 
-    def __init__(self, engines: Engines, *, on_written: Callable[[Written], None]) -> None:
+    def __init__(
+        self,
+        engines: Engines,
+        *,
+        on_written: Callable[[Written], None],
+        on_retry: Callable[[], None],
+    ) -> None:
         self.id = uuid4().hex
         """Told with each notification, so that a process knows its own."""
         self._engines = engines
         self._on_written = on_written
+        self._on_retry = on_retry
         self._urgent: deque[_Task[object]] = deque()
         self._waiting: deque[_Task[object]] = deque()
         self._something_waits = Condition()
@@ -183,6 +190,7 @@ class Writer:
                     return self._try(tasks)
             except _TryAgainError as error:
                 problem = error.__cause__
+                self._on_retry()
                 _pause()
         raise StoreUnavailableError(f"given up after {_TRIES_MAX} tries: {first_line(problem)}")
 

@@ -12,8 +12,9 @@ from scheduler.domain.errors import NameTakenError
 from scheduler.domain.instants import seconds
 from scheduler.domain.job import FailurePolicy
 from scheduler.domain.knobs import PolicyKnobs
-from scheduler.ports.unit import InsertJob, Unit
+from scheduler.ports.unit import InsertJob, RecordAudit, Unit
 from tests.builders import a_job
+from tests.contract.stores import an_audit_row
 from tests.worlds import Script, World, runs
 from tools.reference.metrics import described
 
@@ -143,13 +144,53 @@ def test_writes_are_timed_and_failures_counted_by_code(tmp_path: Path) -> None:
     metrics = Metrics(version="x")
     url = f"sqlite:///{tmp_path / 'dally.db'}"
     upgrade(url)
-    with open_store(url, observe_write=metrics.observe_write) as store:
+    with open_store(url, observer=metrics) as store:
         store.write(Unit(changes=(InsertJob(job=a_job("a")),)))
         with pytest.raises(NameTakenError):
-            store.write(Unit(changes=(InsertJob(job=a_job("a")),)))
+            store.write(Unit(changes=(InsertJob(job=a_job("a")), RecordAudit(row=an_audit_row()))))
+        store.write(
+            Unit(changes=(RecordAudit(row=an_audit_row()), RecordAudit(row=an_audit_row())))
+        )
     text = metrics.text().decode()
-    assert "dally_db_transaction_seconds_count 2.0" in text
+    assert "dally_db_transaction_seconds_count 3.0" in text
+    assert "dally_audit_events_total 2.0" in text
+    assert "dally_db_retries_total 0.0" in text
     assert 'dally_db_failures_total{reason="AlreadyExists"} 1.0' in text
+
+
+def test_a_transaction_that_is_run_again_is_counted() -> None:
+    metrics = Metrics(version="x")
+    metrics.observe_retry()
+    assert "dally_db_retries_total 1.0" in metrics.text().decode()
+
+
+def test_open_streams_are_counted_when_they_are_asked_for() -> None:
+    metrics = Metrics(version="x")
+    is_open = [1, 2]
+    metrics.count_streams(lambda: len(is_open))
+    assert "dally_sse_clients 2.0" in metrics.text().decode()
+    is_open.pop()
+    assert "dally_sse_clients 1.0" in metrics.text().decode()
+
+
+def test_free_gpus_that_would_be_enough_for_a_waiting_job_are_fragments() -> None:
+    """16 of 32 GPUs are free across the racks; who waits asks for 16, and for one rack."""
+    knobs = PolicyKnobs(policy="dally-manual", fixed_timer=seconds(600))
+    world = World("r1: 8 8\nr2: 8 8", knobs=knobs)
+
+    def fragmented() -> float:
+        return float(world.sink.named("fragmented")[-1]["ratio"] or 0)
+
+    world.submit(a_job("x"), a_job("y"), a_job("z"))
+    world.ticks()
+    assert fragmented() == 0
+    world.submit(a_job("s", workers=2))
+    world.cancel("x", at_once=True)
+    world.ticks()
+    assert fragmented() == 0.5
+    world.cancel("z", at_once=True)
+    world.ticks()
+    assert fragmented() == 0
 
 
 def counted(world: World) -> dict[tuple[str, str], float]:

@@ -33,6 +33,7 @@ from scheduler.domain.placement import (
     TooFewGpus,
     WaitingForCloserTier,
 )
+from scheduler.domain.timers import TimerReason
 from scheduler.domain.topology import CLUSTER_LEVEL
 from tests.builders import a_cluster, a_job, a_placement, at
 
@@ -101,8 +102,7 @@ EXAMPLES: list[tuple[Blocked, str]] = [
             step_slowdown=2.31,
         ),
         "waiting for one rack until 1970-01-01 01:00:00 UTC (timer 12 min, from 87 past waits); "
-        "free now: 32 GPUs across 3 racks within the whole cluster, where a step would take "
-        "2.3x as long",
+        "32 GPUs are free now across 3 racks, where a step would take 2.3x as long",
     ),
     (
         WaitingForCloserTier(
@@ -116,8 +116,30 @@ EXAMPLES: list[tuple[Blocked, str]] = [
             step_slowdown=2.31,
         ),
         "waiting for one rack, however long (its timer is infinite); "
-        "free now: 32 GPUs across 3 racks within the whole cluster, where a step would take "
-        "2.3x as long",
+        "32 GPUs are free now across 3 racks, where a step would take 2.3x as long",
+    ),
+    *(
+        (
+            WaitingForCloserTier(
+                level=RACK,
+                until=at(3600),
+                timer=Duration(12 * MINUTE),
+                timer_samples=0,
+                timer_reason=reason,
+                offered_level=LevelName("cluster"),
+                gpus_free_at_offer=32,
+                domains_at_offer=3,
+                step_slowdown=2.31,
+            ),
+            f"waiting for one rack until 1970-01-01 01:00:00 UTC (timer 12 min, {said}); "
+            "32 GPUs are free now across 3 racks, where a step would take 2.3x as long",
+        )
+        for reason, said in [
+            (TimerReason.WORTH, "the value of waiting"),
+            (TimerReason.FIXED, "fixed by the policy's knobs"),
+            (TimerReason.MOVING, "what it costs to start wide and move later"),
+            (TimerReason.LIMIT, "the longest wait there is"),
+        ]
     ),
     (
         HeldForLargeGang(level=RACK, domain="r7", holder="llama"),

@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 
 from scheduler.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant, after
-from scheduler.domain.job import Job
-from scheduler.domain.knobs import PolicyKnobs, Timers, WaitClock
+from scheduler.domain.job import CheckpointRequest, Job
+from scheduler.domain.knobs import NetworkMoves, PolicyKnobs, Timers, WaitClock
 from scheduler.domain.patience import TierTimer, WaitEpisode
 from scheduler.domain.placement import WaitingForCloserTier
 from scheduler.domain.plan import Plan
 from scheduler.domain.snapshot import Snapshot
+from scheduler.domain.timers import TimerReason
 from scheduler.engine.cycle import decide
 from scheduler.engine.invariants import check_plan
 from scheduler.policies.dally import VARIANTS
@@ -240,3 +241,78 @@ def test_a_job_that_gives_up_teaches_that_its_wait_was_longer_than_its_timer() -
 def test_every_variant_decides_and_keeps_the_promises_of_plans(policy: str) -> None:
     jobs = [a_job("s", workers=2), a_job("i", workers=2), a_job("s2", workers=3)]
     planned(a_world(*jobs, policy=policy))
+
+
+SAVES = CheckpointRequest(
+    path="/ckpt", every=Duration(20 * MINUTE), restart_cost=Duration(MINUTE), is_declared=True
+)
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "knobs", "timer", "reason"),
+    [
+        pytest.param(
+            SAVES, {}, 11 * 2 * MINUTE, TimerReason.MOVING, id="a restart and half an interval, x 2"
+        ),
+        pytest.param(
+            replace(SAVES, warning=Duration(MINUTE)),
+            {},
+            2 * MINUTE,
+            TimerReason.MOVING,
+            id="a restart alone where it saves when it is warned",
+        ),
+        pytest.param(
+            replace(SAVES, restart_cost=None, every=None),
+            {"restart_cost": Duration(2 * MINUTE), "checkpoint_interval": Duration(4 * MINUTE)},
+            8 * MINUTE,
+            TimerReason.MOVING,
+            id="by the knobs where it does not say",
+        ),
+        pytest.param(
+            CheckpointRequest(), {}, 6 * HOUR, TimerReason.WORTH, id="it can not be moved"
+        ),
+        pytest.param(
+            SAVES, {"upgrades": NetworkMoves.OFF}, 6 * HOUR, TimerReason.WORTH, id="nobody moves"
+        ),
+        pytest.param(
+            SAVES, {"moves_cap_timers": False}, 6 * HOUR, TimerReason.WORTH, id="the knob is off"
+        ),
+        pytest.param(
+            replace(SAVES, restart_cost=Duration(9 * HOUR)),
+            {},
+            6 * HOUR,
+            TimerReason.WORTH,
+            id="moving costs more than waiting is worth",
+        ),
+        pytest.param(
+            SAVES,
+            {"timers": Timers.FIXED, "fixed_timer": Duration(5 * HOUR)},
+            5 * HOUR,
+            TimerReason.FIXED,
+            id="fixed timers ignore it",
+        ),
+        pytest.param(
+            SAVES, {"timers": Timers.INFINITE}, None, TimerReason.FIXED, id="infinite ones too"
+        ),
+        pytest.param(
+            CheckpointRequest(),
+            {"wait_max": Duration(HOUR)},
+            HOUR,
+            TimerReason.LIMIT,
+            id="more than the longest wait",
+        ),
+    ],
+)
+def test_what_a_timer_stands_on(
+    checkpoint: CheckpointRequest,
+    knobs: Mapping[str, object],
+    timer: Duration | None,
+    reason: TimerReason,
+) -> None:
+    job = a_job("s", workers=2, checkpoint=checkpoint)
+    plan = planned(a_world(job, knobs=replace(PolicyKnobs(), **knobs)))  # type: ignore[arg-type]  # any knob
+    (found,) = episode_of(plan, job).timers
+    assert (found.timer, found.reason, found.samples) == (timer, reason, 0)
+    answer = plan.blocked[job.id]
+    assert isinstance(answer, WaitingForCloserTier)
+    assert (answer.timer, answer.timer_reason) == (timer, reason)
