@@ -78,8 +78,7 @@ class ControlLoop:
         """`poll`: the longest time between two ticks. `tell_every`: why jobs wait, and how many
         there are, is told no more often than so."""
         self._outside = outside
-        self._poll = poll
-        self._tell_every = tell_every
+        self._poll, self._tell_every = poll, tell_every
         self._watch = ClusterWatch()
         self._standing = Standing(self._watch.tree, step_times_maker=outside.step_times)
         self._live = LiveJobs(self._standing)
