@@ -36,7 +36,9 @@ class ReadinessCheck:
 
     name: str
     check: Callable[[], None]
-    """Raises when it is not well; the error's text is shown with `?verbose` to admins' eyes."""
+    """Raises when it is not well."""
+    is_vital: bool = True
+    """Whether the server can not take requests without it; else it is shown as degraded."""
 
 
 class RequestObserver(Protocol):

@@ -11,6 +11,7 @@ from api.errors import PROBLEM_TYPE
 from api.gate import is_public
 from api.job_files.schemas import JobFile
 from api.jobs.schemas import CancelRequest, HoldRequest, ProgressReport, WatchEvent
+from api.nodes.schemas import CordonRequest
 from api.policy.schemas import PolicyChange
 from api.problems import Problem
 from api.profiles.files import ProfileFile
@@ -26,6 +27,7 @@ _MODELS: Sequence[type[BaseModel]] = (
     ProgressReport,
     TokenRequest,
     PolicyChange,
+    CordonRequest,
     ProfileFile,
     Problem,
     WatchEvent,
@@ -36,6 +38,7 @@ _UNUSED = ("HTTPValidationError", "ValidationError")
 _REFERENCE = "#/components/schemas/{model}"
 
 _EXAMPLES: dict[type[Wire], Node] = {
+    CordonRequest: {"reason": "new firmware"},
     JobFile: {
         "apiVersion": "dally/v1",
         "kind": "Job",

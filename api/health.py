@@ -51,10 +51,10 @@ def readyz(
             readiness.check()
         except Exception as error:  # noqa: BLE001 - whatever fails, the server is not ready
             _log.warning("readiness_failed", check=readiness.name, error=str(error))
-            checks[readiness.name] = "failed"
+            checks[readiness.name] = "failed" if readiness.is_vital else "degraded"
         else:
             checks[readiness.name] = "ok"
-    failed = [name for name, state in checks.items() if state != "ok"]
+    failed = [name for name, state in checks.items() if state == "failed"]
     if failed:
         return problem_response(request, "NotReady", f"failing: {', '.join(failed)}")
     if verbose is not None:

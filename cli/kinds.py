@@ -85,7 +85,7 @@ def _node_row(item: JsonValue) -> tuple[object, ...]:
     state = "Ready" if node.is_ready else "NotReady"
     return (
         node.name,
-        ",".join([state, *(["Cordoned"] if node.is_cordoned else []), *_left_alone(node)]),
+        ",".join([state, *_closed(node), *_left_alone(node)]),
         node.pool,
         node.gpu_model,
         node.gpus,
@@ -116,6 +116,12 @@ def _stray_row(item: JsonValue) -> tuple[object, ...]:
         stray.term,
         ",".join(stray.nodes),
     )
+
+
+def _closed(node: NodeView) -> list[str]:
+    if node.is_draining:
+        return ["Draining" if node.gpus_held or node.jobs else "Drained"]
+    return ["Cordoned"] if node.is_cordoned else []
 
 
 def _queue_row(item: JsonValue) -> tuple[object, ...]:

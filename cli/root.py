@@ -15,6 +15,7 @@ MODULES = {
     "cli.commands.listing": ("api-resources", "events", "get"),
     "cli.commands.logs": ("logs",),
     "cli.commands.setting": ("set",),
+    "cli.commands.nodes": ("cordon", "drain", "uncordon"),
     "cli.commands.profiles": ("create",),
     "cli.commands.strays": ("admin",),
     "cli.commands.submitting": ("apply", "run"),

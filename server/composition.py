@@ -48,6 +48,10 @@ from server.sole_scheduler import SoleLeadership
 class ClusterAndLogs(Cluster, LogSource, Protocol):
     """An executor: it runs gangs and shows their output."""
 
+    def check(self) -> None:
+        """Raise ClusterUnavailableError with what is wrong, unless all is well."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduler:
@@ -169,6 +173,10 @@ def api_dependencies(
     readiness = [ReadinessCheck(name="store", check=store.check)]
     if scheduler is not None:
         readiness.append(ReadinessCheck(name="scheduler", check=scheduler.driver.check))
+        # Without its cluster a server still takes jobs and answers for those there are.
+        readiness.append(
+            ReadinessCheck(name="cluster", check=scheduler.cluster.check, is_vital=False)
+        )
     return ApiDependencies(
         store=store,
         accounts=store,

@@ -60,6 +60,7 @@ def open_cluster(
         may_write=term.is_leader,
         may_sweep=lambda: not any(s.shows_an_older_store for s in foundation.store.strays()),
         on_change=on_change,
+        emit=foundation.metrics.emit,
     )
     return stack.enter_context(cluster)
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from api.nodes.schemas import DomainView, LevelView, NodeView, TopologyView
+from scheduler.domain.cordon import Cordon
 from scheduler.domain.ids import NodeName
 from scheduler.domain.reservation import Reservation
 from scheduler.domain.topology import NODE_LEVEL, Level, Node, TopologyTree, topology_tree
@@ -17,8 +18,15 @@ def gpus_held_by_node(reservations: Iterable[Reservation]) -> Counter[NodeName]:
     return held
 
 
-def to_node(node: Node, levels: Sequence[Level], *, gpus_held: int, jobs: list[str]) -> NodeView:
-    """One node with what is held on it."""
+def to_node(
+    node: Node,
+    levels: Sequence[Level],
+    *,
+    gpus_held: int,
+    jobs: list[str],
+    cordon: Cordon | None,
+) -> NodeView:
+    """One node with what is held on it, and what an admin says of it."""
     return NodeView(
         name=node.name,
         pool=node.pool,
@@ -32,7 +40,10 @@ def to_node(node: Node, levels: Sequence[Level], *, gpus_held: int, jobs: list[s
         labels=dict(node.labels),
         taints=list(node.taints),
         is_ready=node.is_ready,
-        is_cordoned=node.is_cordoned,
+        is_cordoned=node.is_cordoned or cordon is not None,
+        is_draining=cordon is not None and cordon.is_drain,
+        cordon_reason="" if cordon is None else cordon.reason,
+        cordoned_by="" if cordon is None else cordon.by,
         unready_reason=node.unready_reason,
         jobs=jobs,
     )

@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from api.wire import API_VERSION, Reply
+from api.job_files.scalars import Text
+from api.wire import API_VERSION, Reply, Wire
 
 
 class NodeView(Reply):
@@ -25,9 +26,23 @@ class NodeView(Reply):
     taints: list[str] = Field(default_factory=list)
     is_ready: bool
     is_cordoned: bool
+    """Whether no new workers come to it, by `dally cordon` or by the cluster."""
+    is_draining: bool = False
+    """Whether its gangs are stopped as well, by `dally drain`."""
+    cordon_reason: str = ""
+    """What the admin said who cordoned or drained it."""
+    cordoned_by: str = ""
+    """That admin; empty where nobody has by Dally."""
     unready_reason: str = ""
     jobs: list[str]
     """`PROJECT/NAME` of the jobs that hold something on it; only those the caller may see."""
+
+
+class CordonRequest(Wire):
+    """Why a node is cordoned or drained."""
+
+    reason: Text = ""
+    """Told in `why`, in events and by `describe node`."""
 
 
 class NodeList(Reply):

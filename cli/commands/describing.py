@@ -184,7 +184,8 @@ def _describe_node(client: Client, name: str) -> None:
         (
             ("Name", node.name),
             ("State", "Ready" if node.is_ready else f"NotReady: {node.unready_reason}"),
-            ("Cordoned", "yes" if node.is_cordoned else "no"),
+            ("Cordoned", _cordoned(node)),
+            ("Taints", ", ".join(node.taints) or None),
             ("Pool", node.pool),
             ("Topology", ", ".join(f"{level}={value}" for level, value in node.path.items())),
             ("GPU model", node.gpu_model),
@@ -195,6 +196,14 @@ def _describe_node(client: Client, name: str) -> None:
             ("Jobs", ", ".join(node.jobs)),
         )
     )
+
+
+def _cordoned(node: NodeView) -> str:
+    if not node.is_cordoned:
+        return "no"
+    what = "draining" if node.is_draining else "yes"
+    by = f", by {node.cordoned_by}" if node.cordoned_by else ", by the cluster itself"
+    return f"{what}{by}" + (f": {node.cordon_reason}" if node.cordon_reason else "")
 
 
 @command(dally, "why", examples=("dally why resnet50", "dally why job/resnet50 -o json"))

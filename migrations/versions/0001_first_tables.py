@@ -55,6 +55,7 @@ _TABLES = (
     "job_labels",
     "jobs",
     "cycles",
+    "cordons",
     "nodes",
     "levels",
     "policy_knobs",
@@ -109,6 +110,12 @@ def _create_configuration() -> None:
         sa.Column("changed_at", sa.BigInteger(), nullable=False),
         sa.Column("node", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("name", name="pk_nodes"),
+    )
+    op.create_table(
+        "cordons",
+        sa.Column("node", _text(), nullable=False),
+        sa.Column("cordon", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("node", name="pk_cordons"),
     )
     op.create_table(
         "cycles",

@@ -28,6 +28,7 @@ class Metrics:
         self._make_decisions()
         self._make_waiting()
         self._make_process()
+        self._make_kubernetes()
         self._gauge("dally_build_info", "The version that runs; always 1.", "version").labels(
             version
         ).set(1)
@@ -46,6 +47,8 @@ class Metrics:
                 _number(facts, "gpu_s")
             ),
             "timer": self._timer,
+            "kubernetes_answer": self._kubernetes_answer,
+            "kubernetes_state": self._kubernetes_state,
             **{name: self._trouble(name) for name in _TROUBLES},
         }
 
@@ -200,6 +203,29 @@ class Metrics:
             "dally_sse_clients", "Open streams: watches of jobs and events, followed logs."
         )
 
+    def _make_kubernetes(self) -> None:
+        self._api_answers = self._counter(
+            "dally_kubernetes_requests",
+            "Requests to the API server by method and outcome (`Done`, or what went wrong).",
+            "method",
+            "outcome",
+        )
+        self._api_lists = self._gauge(
+            "dally_kubernetes_lists",
+            "Complete lists so far, of nodes and pods: many say that watches break off.",
+        )
+        self._api_watches = self._gauge(
+            "dally_kubernetes_watches_in_line", "Watches whose view is in line with the API server."
+        )
+        self._api_waited = self._gauge(
+            "dally_kubernetes_throttled_seconds",
+            "Time that requests have waited for the budget (`kubernetesRequestsPerSecond`).",
+        )
+        self._api_held_back = self._gauge(
+            "dally_kubernetes_held_back",
+            "Whether requests are held back because the API server fails again and again.",
+        )
+
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
         return Gauge(name, text, labels, registry=self.registry)
 
@@ -279,6 +305,15 @@ class Metrics:
                 self._timers.remove(*labels)
         else:
             self._timers.labels(*labels).set(_number(facts, "timer_s"))
+
+    def _kubernetes_answer(self, facts: Facts) -> None:
+        self._api_answers.labels(facts["method"], facts["outcome"]).inc()
+
+    def _kubernetes_state(self, facts: Facts) -> None:
+        self._api_held_back.set(1 if facts["is_held_back"] else 0)
+        self._api_waited.set(_number(facts, "waited_s"))
+        self._api_lists.set(_number(facts, "lists"))
+        self._api_watches.set(_number(facts, "in_line"))
 
     def _trouble(self, name: str) -> Callable[[Facts], None]:
         return lambda _: self._errors.labels(name).inc()

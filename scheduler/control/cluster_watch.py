@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from scheduler.domain.cordon import Cordon, Leaving, leaving, with_cordons
 from scheduler.domain.ids import NodeName, Rank
 from scheduler.domain.instants import Duration, Instant, after
 from scheduler.domain.reservation import AttemptKey
@@ -27,6 +28,12 @@ class ClusterWatch:
         self.generation += 1
         self.levels: tuple[Level, ...] = ()
         self.nodes: tuple[Node, ...] = ()
+        """With the cordons of admins."""
+        self.told_nodes: tuple[Node, ...] = ()
+        """As the cluster told them."""
+        self._cordons: Mapping[NodeName, Cordon] = {}
+        self.leaving: Mapping[NodeName, Leaving] = {}
+        """Nodes that their gangs are to leave, and why."""
         self.numbered_nodes: tuple[Node, ...] = ()
         """Those on which we say who gets which GPU."""
         self.tree: TopologyTree = topology_tree((), ())
@@ -62,6 +69,15 @@ class ClusterWatch:
         is_news = self._take_reports(view) or is_news
         self._sequence = view.sequence
         return is_news
+
+    def set_cordons(self, cordons: Mapping[NodeName, Cordon]) -> bool:
+        """What admins say of nodes from now on; whether that is news."""
+        if cordons == self._cordons:
+            return False
+        self._cordons = cordons
+        self._with_cordons()
+        self.generation += 1
+        return True
 
     def take_news(self) -> set[AttemptKey] | None:
         """Attempts of which a look has brought something since the last call; None: all there are,
@@ -119,21 +135,28 @@ class ClusterWatch:
         return is_news
 
     def _take_nodes(self, view: ClusterView, now: Instant) -> bool:
-        if view.nodes is self.nodes and view.levels == self.levels:
+        if view.nodes is self.told_nodes and view.levels == self.levels:
             return False
-        is_news = view.nodes != self.nodes or view.levels != self.levels
+        is_news = view.nodes != self.told_nodes or view.levels != self.levels
         unready = {node.name for node in view.nodes if not node.is_ready}
         known = {node.name for node in view.nodes}
         # A node that was here before and is not listed any more is as lost as an unready one.
-        unready |= {node.name for node in self.nodes if node.name not in known}
+        unready |= {node.name for node in self.told_nodes if node.name not in known}
         unready |= {name for name in self._unready_since if name not in known}
         self._unready_since = {name: self._unready_since.get(name, now) for name in sorted(unready)}
-        self.levels, self.nodes = view.levels, view.nodes
-        self.numbered_nodes = tuple(node for node in view.nodes if node.gpu_indices is not None)
+        self.levels, self.told_nodes = view.levels, view.nodes
+        self._with_cordons()
         if not self.tree.matches(view.levels, view.nodes):
             self.tree = topology_tree(view.levels, view.nodes)
         self.generation += is_news
         return is_news
+
+    def _with_cordons(self) -> None:
+        cordons = self._cordons
+        self.nodes = with_cordons(self.told_nodes, cordons)
+        self.numbered_nodes = tuple(node for node in self.nodes if node.gpu_indices is not None)
+        reasons = ((node.name, leaving(node, cordons.get(node.name))) for node in self.nodes)
+        self.leaving = {name: reason for name, reason in reasons if reason is not None}
 
     def _take_reports(self, view: ClusterView) -> bool:
         fresh: dict[AttemptKey, dict[Rank, WorkerReport]] = {}

@@ -228,6 +228,8 @@ class ControlLoop:
             if (knobs, queues) != (self._knobs, self._queues):
                 is_news = True
                 self._take_knobs(knobs, queues)
+            cordons = {each.node: each for each in self._outside.store.cordons()}
+            is_news = self._watch.set_cordons(cordons) or is_news
             assert self._live.sequence is not None
             self._lessons.refresh(self._outside.store, self._live.sequence)
             if self._outside.measured is None:
@@ -237,7 +239,7 @@ class ControlLoop:
             self._nodes_standing = self._watch.nodes
             self._standing.renew(self._watch.tree, self._watch.nodes, self._live.attempts.values())
         if self._watch.is_reachable and self._nodes_saved != self._watch.generation:
-            save = SaveNodes(levels=self._watch.levels, nodes=self._watch.nodes, at=now)
+            save = SaveNodes(levels=self._watch.levels, nodes=self._watch.told_nodes, at=now)
             self._outside.store.write(Unit(changes=(save,), epoch=epoch))
             self._nodes_saved = self._watch.generation
         return is_news
@@ -257,6 +259,7 @@ class ControlLoop:
             own_knobs=self._own_knobs,
             reachable_since=self._watch.reachable_since,
             lost_nodes=self._watch.lost_nodes(now, self._knobs.node_lost_after),
+            leaving=self._watch.leaving,
         )
 
     def _decide_and_apply(self, moment: Moment, epoch: Epoch) -> bool:

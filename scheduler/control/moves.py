@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from scheduler.control import events
 from scheduler.control.gang import Gang
 from scheduler.domain.copying import replace
+from scheduler.domain.cordon import Leaving
 from scheduler.domain.event import Event
-from scheduler.domain.explain import explain_outcome, explain_stop
+from scheduler.domain.explain import explain_leaving, explain_outcome, explain_stop
 from scheduler.domain.failures import after_end, run_time_of
 from scheduler.domain.ids import NodeName, QueueName, Rank
 from scheduler.domain.instants import Duration, Instant, after
@@ -39,6 +40,8 @@ class Moment:
     """Since when the cluster answers; None while it does not."""
     lost_nodes: frozenset[NodeName] = frozenset()
     """Nodes that have been unready or missing for too long."""
+    leaving: Mapping[NodeName, Leaving] = field(default_factory=dict)
+    """Nodes that their gangs are to leave, and why."""
     own_knobs: Mapping[QueueName, PolicyKnobs] = field(default_factory=dict)
     """Of the queues that have some."""
 
@@ -84,7 +87,7 @@ def _move_whole(gang: Gang, moment: Moment) -> Move | None:
     """The next move of a gang all of whose workers are there, on nodes that are not lost."""
     if gang.attempt.phase is AttemptPhase.STOPPING:
         return _stop_sooner(gang, moment)
-    cause = gang.job.stop_requested or _time_out(gang, moment)
+    cause = gang.job.stop_requested or _drain(gang, moment) or _time_out(gang, moment)
     return _rise(gang, moment) if cause is None else _stop(gang, cause, moment)
 
 
@@ -203,7 +206,20 @@ def _stop_cause(gang: Gang, moment: Moment) -> StopCause | None:
     ended, lost = gang.ended_ranks, moment.lost_nodes
     if any(node in lost for rank, node in enumerate(gang.nodes) if rank not in ended):
         return StopCause.NODE_LOST
-    return _time_out(gang, moment)
+    return _drain(gang, moment) or _time_out(gang, moment)
+
+
+def _drain(gang: Gang, moment: Moment) -> StopCause | None:
+    return None if _left(gang, moment) is None else StopCause.DRAIN
+
+
+def _left(gang: Gang, moment: Moment) -> Leaving | None:
+    """Why the gang is to leave a node that a worker of it still is on."""
+    if not moment.leaving:
+        return None
+    ended = gang.ended_ranks
+    nodes = (node for rank, node in enumerate(gang.nodes) if rank not in ended)
+    return next((moment.leaving[node] for node in nodes if node in moment.leaving), None)
 
 
 def _time_out(gang: Gang, moment: Moment) -> StopCause | None:
@@ -229,6 +245,9 @@ def _stop(gang: Gang, cause: StopCause, moment: Moment) -> Move:
     elif cause in FOR_OTHERS and gang.job.message:
         # For whose sake and at what price was noted when it was decided.
         message, told = gang.job.message, f"{explain_outcome(outcome)}: {gang.job.message}"
+    elif cause is StopCause.DRAIN and (left := _left(gang, moment)) is not None:
+        message = explain_leaving(left)
+        told = f"{explain_outcome(outcome)}: {message}"
     else:
         message, told = explain_stop(cause), explain_outcome(outcome)
     attempt = replace(

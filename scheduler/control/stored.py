@@ -1,5 +1,6 @@
 """The snapshot of a store: what a decision would look at, read whole, by whoever asks."""
 
+from scheduler.domain.cordon import with_cordons
 from scheduler.domain.history import PastJobs
 from scheduler.domain.ids import JobId
 from scheduler.domain.instants import Instant
@@ -12,7 +13,8 @@ from scheduler.ports.job_store import JobStore
 
 def stored_snapshot(store: JobStore, now: Instant) -> Snapshot:
     """Nodes, jobs, queues, knobs and what past jobs teach, as stored."""
-    levels, nodes = store.topology()
+    levels, told = store.topology()
+    nodes = with_cordons(told, {cordon.node: cordon for cordon in store.cordons()})
     state = store.live()
     jobs = {job.id: job for job in state.jobs}
     held: dict[JobId, list[Reservation]] = {}

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import assert_never
 
+from scheduler.domain.cordon import Cordon, Leaving
 from scheduler.domain.exit_codes import SIGNAL_BASE, is_signal
 from scheduler.domain.ids import JobName, NodeName
 from scheduler.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
@@ -209,6 +210,7 @@ _OUTCOMES: dict[Outcome, str] = {
     Outcome.CANCELLED_BY_USER: "cancelled by its user",
     Outcome.PREEMPTED: "stopped to make room for another job; it starts again by itself",
     Outcome.UPGRADED: "moved to GPUs that are closer together",
+    Outcome.DRAINED: "stopped because a node was to be emptied; it starts again by itself",
     Outcome.NODE_LOST: "a node was lost with its workers",
     Outcome.GPU_UNHEALTHY: "a GPU was reported as unhealthy",
     Outcome.IMAGE_PULL_FAILED: "the image could not be pulled; check its name and pull secret",
@@ -233,8 +235,27 @@ _CAUSES: dict[StopCause, str] = {
     StopCause.START_TIMEOUT: "it was not running in time",
     StopCause.DEADLINE: "it has run for its maximum run time",
     StopCause.HANG: "it has reported no step for its hang timeout",
+    StopCause.DRAIN: "a node is to be emptied",
     StopCause.NODE_LOST: "a node is lost",
 }
+
+
+def explain_cordon(node: NodeName, cordon: Cordon | None, *, by: str, reason: str) -> str:
+    """What an admin has done to a node; None: taken back what was said of it."""
+    said = f": {reason}" if reason else ""
+    if cordon is None:
+        return f"{by} lets workers come to node {node} again{said}"
+    if cordon.is_drain:
+        return f"{by} drains node {node}: no new workers, and its gangs are stopped{said}"
+    return f"{by} keeps new workers from node {node}{said}"
+
+
+def explain_leaving(leaving: Leaving) -> str:
+    """Why the gangs of a node are to leave it."""
+    if leaving.taint:
+        return f"node {leaving.node} has the taint {leaving.taint}"
+    said = f": {leaving.reason}" if leaving.reason else ""
+    return f"node {leaving.node} is drained by {leaving.by}{said}"
 
 
 def explain_outcome(

@@ -45,6 +45,7 @@ BLAME: Mapping[Outcome, Blame] = {
     Outcome.SYSTEM_ERROR: Blame.CLUSTER,
     Outcome.PREEMPTED: Blame.SCHEDULER,
     Outcome.UPGRADED: Blame.SCHEDULER,
+    Outcome.DRAINED: Blame.SCHEDULER,
     Outcome.CANCELLED_BY_USER: Blame.FINAL,
     Outcome.DEADLINE_EXCEEDED: Blame.FINAL,
 }
@@ -56,6 +57,7 @@ OUTCOME_OF_CAUSE: Mapping[StopCause, Outcome] = {
     StopCause.START_TIMEOUT: Outcome.START_TIMEOUT,
     StopCause.DEADLINE: Outcome.DEADLINE_EXCEEDED,
     StopCause.HANG: Outcome.HUNG,
+    StopCause.DRAIN: Outcome.DRAINED,
     StopCause.NODE_LOST: Outcome.NODE_LOST,
 }
 """What a stop for that cause makes of the attempt; a stop because a worker ended has none fixed."""

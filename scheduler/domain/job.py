@@ -127,6 +127,8 @@ class Outcome(StrEnum):
     CANCELLED_BY_USER = "CancelledByUser"
     PREEMPTED = "Preempted"
     UPGRADED = "Upgraded"
+    DRAINED = "Drained"
+    """An admin, or a taint of the cluster's, wanted a node empty."""
     NODE_LOST = "NodeLost"
     GPU_UNHEALTHY = "GpuUnhealthy"
     IMAGE_PULL_FAILED = "ImagePullFailed"
@@ -149,6 +151,7 @@ class StopCause(StrEnum):
     START_TIMEOUT = "StartTimeout"
     DEADLINE = "Deadline"
     HANG = "Hang"
+    DRAIN = "Drain"
     NODE_LOST = "NodeLost"
 
 

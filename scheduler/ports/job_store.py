@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from scheduler.domain.communication import ModelProfile
+from scheduler.domain.cordon import Cordon
 from scheduler.domain.event import Event
 from scheduler.domain.ids import JobId, JobName, ProjectName, QueueName, Sequence
 from scheduler.domain.job import Attempt, Job, JobPhase
@@ -220,6 +221,10 @@ class JobStore(Protocol):
 
     def latest_job_id(self) -> JobId | None:
         """The largest id of a job: with ids that begin with the time, the last one submitted."""
+        ...
+
+    def cordons(self) -> tuple[Cordon, ...]:
+        """What admins say of nodes, by node."""
         ...
 
     def projects(self) -> tuple[Project, ...]:

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field, replace
 
 from scheduler.domain.communication import ModelProfile
+from scheduler.domain.cordon import Cordon
 from scheduler.domain.event import Event
-from scheduler.domain.ids import Epoch, JobId, ProjectName, QueueName
+from scheduler.domain.ids import Epoch, JobId, NodeName, ProjectName, QueueName
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Attempt, Job
 from scheduler.domain.knob_sheet import KnobSheet, KnobTexts, knob_texts
@@ -94,6 +95,14 @@ class SaveNodes:
     levels: tuple[Level, ...]
     nodes: tuple[Node, ...]
     at: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeCordon:
+    """What an admin says of a node, instead of all that was said of it; None: nothing any more."""
+
+    node: NodeName
+    cordon: Cordon | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,6 +344,7 @@ Change = (
     | Reserve
     | FreeReservations
     | SaveNodes
+    | ChangeCordon
     | SaveAnswers
     | RecordCycle
     | RecordProgress

@@ -20,6 +20,7 @@ PATHS = {
     "name": "train",
     "token_id": "t-ada",
     "reason": "NotFound",
+    "node": "n0",
 }
 
 
@@ -43,6 +44,9 @@ ADMIN_ONLY = {
     ("GET", "/api/v1/strays"),
     ("POST", "/api/v1/strays/none/0/adopt"),
     ("POST", "/api/v1/strays/none/0/release"),
+    ("POST", "/api/v1/nodes/n0/cordon"),
+    ("POST", "/api/v1/nodes/n0/drain"),
+    ("POST", "/api/v1/nodes/n0/uncordon"),
 }
 PUBLIC = {"/livez", "/readyz", "/version", "/errors/NotFound"}
 

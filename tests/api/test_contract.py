@@ -10,6 +10,7 @@ from api.app import create_app
 from api.documents.document import Document
 from api.job_files.schemas import JobFile
 from api.jobs.schemas import CancelRequest, HoldRequest, ProgressReport
+from api.nodes.schemas import CordonRequest
 from api.policy.schemas import PolicyChange
 from api.profiles.files import ProfileFile
 from api.tokens.schemas import TokenRequest
@@ -23,6 +24,7 @@ MODELS: dict[str, type[Wire]] = {
     for model in (
         JobFile,
         CancelRequest,
+        CordonRequest,
         HoldRequest,
         PolicyChange,
         ProfileFile,

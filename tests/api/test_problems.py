@@ -166,6 +166,17 @@ def test_readiness_shows_its_checks_when_asked(door: FrontDoor) -> None:
         assert nobody.get("/version").json() == {"version": "0.1.0", "apiVersion": "v1"}
 
 
+def test_what_is_not_vital_is_shown_and_keeps_nobody_out(door: FrontDoor) -> None:
+    def fail() -> None:
+        raise ClusterUnavailableError("no API server")
+
+    checks = (ReadinessCheck(name="cluster", check=fail, is_vital=False),)
+    door.deps = replace(door.deps, readiness=checks)
+    with door.client(None) as nobody:
+        answer = nobody.get("/readyz?verbose")
+        assert (answer.status_code, answer.json()["checks"]) == (200, {"cluster": "degraded"})
+
+
 def test_a_file_with_several_mistakes_gets_them_all_with_lines(admin: TestClient) -> None:
     text = "metadata: {name: Train}\nspec:\n  comand: [x]\n  gpusPerWorker: -1\n  command: [x]\n"
 

@@ -5,6 +5,7 @@ from threading import Event as Flag
 
 import pytest
 
+from scheduler.domain.cordon import Cordon
 from scheduler.domain.errors import NotFoundError
 from scheduler.domain.ids import (
     AttemptNumber,
@@ -24,6 +25,7 @@ from scheduler.domain.stray import AdoptionProblem, Stray, StrayOrder, StrayReas
 from scheduler.ports.job_store import JobQuery
 from scheduler.ports.unit import (
     Change,
+    ChangeCordon,
     ChangeKnobs,
     InsertJob,
     OrderStray,
@@ -73,6 +75,19 @@ def test_nodes_are_as_last_observed(store: Store) -> None:
     fewer = (a_node("new", labels={"zone": "é"}, is_ready=False), replace(CLUSTER.nodes[0], gpus=4))
     write(store, SaveNodes(levels=CLUSTER.levels[:1], nodes=fewer, at=Instant(2)))
     assert store.topology() == (CLUSTER.levels[:1], fewer)
+
+
+def test_cordons_are_kept_by_node_until_they_are_taken_back(store: Store) -> None:
+    first = Cordon(node=NodeName("n1"), by="root", reason="é", at=Instant(1))
+    second = Cordon(node=NodeName("n0"), by="root", is_drain=True, at=Instant(2))
+    for cordon in (first, second):
+        write(store, ChangeCordon(node=cordon.node, cordon=cordon))
+    assert store.cordons() == (second, first)
+    drained = replace(first, is_drain=True)
+    write(store, ChangeCordon(node=first.node, cordon=drained))
+    write(store, ChangeCordon(node=second.node, cordon=None))
+    write(store, ChangeCordon(node=second.node, cordon=None))
+    assert store.cordons() == (drained,)
 
 
 def test_configuration_is_replaced(store: Store) -> None:

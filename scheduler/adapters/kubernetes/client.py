@@ -44,12 +44,15 @@ class ApiServer:
         *,
         may_write: Callable[[], bool] = lambda: True,
         answer_s_max: float = ANSWER_S_MAX,
+        on_answer: Callable[[str, str], None] = lambda _method, _outcome: None,
     ) -> None:
-        """`may_write` is asked before each write: a leader that is none any more must not."""
+        """`may_write` is asked before each write: a leader that is none any more must not.
+        `on_answer` is told method and outcome of each request."""
         self._access = access
         self._budget = budget
         self._may_write = may_write
         self._answer_s_max = answer_s_max
+        self._on_answer = on_answer
         self._session = Session(access)
         self._past_sessions: list[Session] = []
         self._lock = threading.Lock()
@@ -196,8 +199,10 @@ class ApiServer:
             return self._session
 
     def _note(self, method: str, failure: ApiFailure | None) -> None:
+        outcome = type(failure).__name__ if failure else "Done"
         with self._lock:
-            self.counts[method, type(failure).__name__ if failure else "Done"] += 1
+            self.counts[method, outcome] += 1
+        self._on_answer(method, outcome)
         if isinstance(failure, Throttled):
             self._budget.note_throttled(failure.retry_after_s)
         elif isinstance(failure, Unavailable):

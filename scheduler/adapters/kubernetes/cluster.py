@@ -51,6 +51,8 @@ from scheduler.ports.log_source import LogChunk
 
 START_LOOK_S = 0.05
 
+Emit = Callable[[str, Mapping[str, str | int | float | bool | None]], None]
+
 _log = logging.getLogger(__name__)
 
 
@@ -85,15 +87,21 @@ class KubernetesCluster:
         may_write: Callable[[], bool] = lambda: True,
         may_sweep: Callable[[], bool] = lambda: True,
         on_change: Callable[[], None] = lambda: None,
+        emit: Emit = lambda _name, _facts: None,
     ) -> None:
         """`term` is the leadership term as last told: what was asked for in another one is void.
         `may_write` is asked before each write, `may_sweep` before anything is removed that the
-        loop has not asked for; `on_change` is called when there are news."""
+        loop has not asked for; `on_change` is called when there are news; `emit` is told of
+        requests and lists, for metrics."""
         self._settings = settings
         self._archive = archive
         self._on_change = on_change
+        self._reflectors: list[Reflector] = []
         self._budget = Budget(settings.requests_per_second)
-        self._server = ApiServer(settings.access, self._budget, may_write=may_write)
+        self._emit = emit
+        self._server = ApiServer(
+            settings.access, self._budget, may_write=may_write, on_answer=self._tell_answer
+        )
         self._views = Views((), ())
         self._nodes = NodeBook(settings.rules, has_older_pods=self._has_older_pods)
         self._tails = LogTails(self._server, self._pod_of, idle_s_max=settings.log_idle_s_max)
@@ -230,6 +238,18 @@ class KubernetesCluster:
         raise ClusterUnavailableError(next(iter(troubles), "the first look is not over yet"))
 
     # Inside
+
+    def _tell_answer(self, method: str, outcome: str) -> None:
+        self._emit("kubernetes_answer", {"method": method, "outcome": outcome})
+        self._emit(
+            "kubernetes_state",
+            {
+                "is_held_back": self._budget.is_open,
+                "waited_s": self._budget.waited_s,
+                "lists": sum(reflector.lists for reflector in self._reflectors),
+                "in_line": sum(reflector.is_well for reflector in self._reflectors),
+            },
+        )
 
     def _own_reflectors(self) -> list[Reflector]:
         selector = selecting({names.INSTANCE: self._settings.render.instance})

@@ -126,6 +126,10 @@ class LocalCluster:
         """Nobody asks: reports tell no term, so none of these gangs is listed as a stray."""
         raise NotImplementedError
 
+    def check(self) -> None:
+        """Raise ClusterUnavailableError unless the executor works."""
+        self._alive_keeper()
+
     # LogSource
 
     def read(self, attempt: AttemptKey, rank: Rank, *, offset: int, bytes_max: int) -> LogChunk:

@@ -22,6 +22,7 @@ from scheduler.domain.lessons import keyed_ends, keyed_waits
 from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.unit import (
     Change,
+    ChangeCordon,
     ChangeKnobs,
     DeleteJob,
     DeleteProfile,
@@ -108,7 +109,15 @@ def _carry_out_change(change: Change, work: UnitInProgress) -> None:
             change_what_is_known(change, work.tables, work.undo)
         case SaveToken() | RememberReply() | RecordAudit():
             _change_account(change, work)
-        case SaveNodes() | SaveProject() | SaveQueue() | SaveKnobs() | SeedKnobs() | ChangeKnobs():
+        case (
+            SaveNodes()
+            | ChangeCordon()
+            | SaveProject()
+            | SaveQueue()
+            | SaveKnobs()
+            | SeedKnobs()
+            | ChangeKnobs()
+        ):
             _change_cluster(change, work)
         case (
             SaveAnswers()
@@ -317,7 +326,13 @@ def _change_account(change: SaveToken | RememberReply | RecordAudit, work: UnitI
 
 
 def _change_cluster(
-    change: SaveNodes | SaveProject | SaveQueue | SaveKnobs | SeedKnobs | ChangeKnobs,
+    change: SaveNodes
+    | ChangeCordon
+    | SaveProject
+    | SaveQueue
+    | SaveKnobs
+    | SeedKnobs
+    | ChangeKnobs,
     work: UnitInProgress,
 ) -> None:
     tables = work.tables
@@ -325,6 +340,11 @@ def _change_cluster(
         case SaveNodes(levels=levels):
             nodes = tuple(sorted(change.nodes, key=lambda node: node.name))
             work.set_singles(replace(tables.singles, levels=levels, nodes=nodes))
+        case ChangeCordon(node=node, cordon=None):
+            work.undo.drop(tables.cordons, node)
+        case ChangeCordon(node=node, cordon=cordon):
+            assert cordon is not None
+            work.undo.put(tables.cordons, node, cordon)
         case SaveProject(project=project):
             work.undo.put(tables.projects, project.name, project)
         case SaveQueue(queue=queue):

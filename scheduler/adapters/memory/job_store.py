@@ -11,6 +11,7 @@ from threading import RLock
 from scheduler.adapters.memory.changes import carry_out
 from scheduler.adapters.memory.tables import ReplyKey, Tables
 from scheduler.domain.communication import ModelProfile
+from scheduler.domain.cordon import Cordon
 from scheduler.domain.errors import HistoryGoneError, NotFoundError
 from scheduler.domain.event import Event
 from scheduler.domain.ids import Epoch, JobId, JobName, ProjectName, Sequence
@@ -246,6 +247,11 @@ class MemoryStore:
         """All projects, by name."""
         with self._lock:
             return tuple(project for _, project in sorted(self._tables.projects.items()))
+
+    def cordons(self) -> tuple[Cordon, ...]:
+        """What admins say of nodes, by node."""
+        with self._lock:
+            return tuple(cordon for _, cordon in sorted(self._tables.cordons.items()))
 
     def profiles(self, project: ProjectName) -> tuple[ModelProfile, ...]:
         """A project's own model profiles, by name."""

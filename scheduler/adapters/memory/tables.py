@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from scheduler.domain.communication import ModelProfile
+from scheduler.domain.cordon import Cordon
 from scheduler.domain.event import Event, FoldKey
-from scheduler.domain.ids import JobId, JobName, ProjectName, QueueName, Sequence
+from scheduler.domain.ids import JobId, JobName, NodeName, ProjectName, QueueName, Sequence
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Attempt, Job
 from scheduler.domain.knob_sheet import NOTHING_SAID, KnobSheet
@@ -90,6 +91,7 @@ class Tables:
     queues: dict[QueueName, Queue] = field(
         default_factory=lambda: {DEFAULT_QUEUE: Queue(name=DEFAULT_QUEUE)}
     )
+    cordons: dict[NodeName, Cordon] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     replies: dict[ReplyKey, RememberReply] = field(default_factory=dict)
     audit: list[AuditRow] = field(default_factory=list)

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from scheduler.adapters.sql.account_mapping import audit_row, reply_row, token_row
 from scheduler.adapters.sql.cluster_mapping import (
+    cordon_row,
     level_row,
     node_row,
     project_row,
@@ -25,6 +26,7 @@ from scheduler.adapters.sql.tables import (
     THE_ONLY,
     answers,
     audit,
+    cordons,
     cycles,
     jobs,
     leader,
@@ -47,6 +49,7 @@ from scheduler.domain.ids import JobId
 from scheduler.ports.unit import (
     Answer,
     Change,
+    ChangeCordon,
     ChangeKnobs,
     DeleteJob,
     DeleteProfile,
@@ -129,7 +132,15 @@ def _carry_out_change(change: Change, work: UnitWork) -> None:
             change_what_is_known(change, work)
         case SaveToken() | RememberReply() | RecordAudit():
             _change_account(change, work)
-        case SaveNodes() | SaveProject() | SaveQueue() | SaveKnobs() | SeedKnobs() | ChangeKnobs():
+        case (
+            SaveNodes()
+            | ChangeCordon()
+            | SaveProject()
+            | SaveQueue()
+            | SaveKnobs()
+            | SeedKnobs()
+            | ChangeKnobs()
+        ):
             _change_cluster(change, work)
         case (
             SaveAnswers()
@@ -181,13 +192,24 @@ def _change_account(change: SaveToken | RememberReply | RecordAudit, work: UnitW
 
 
 def _change_cluster(
-    change: SaveNodes | SaveProject | SaveQueue | SaveKnobs | SeedKnobs | ChangeKnobs,
+    change: SaveNodes
+    | ChangeCordon
+    | SaveProject
+    | SaveQueue
+    | SaveKnobs
+    | SeedKnobs
+    | ChangeKnobs,
     work: UnitWork,
 ) -> None:
     connection = work.connection
     match change:
         case SaveNodes():
             _save_nodes(change, connection)
+        case ChangeCordon(node=node, cordon=None):
+            connection.execute(delete(cordons).where(cordons.c.node == node))
+        case ChangeCordon(cordon=cordon):
+            assert cordon is not None
+            put(connection, cordons, [cordon_row(cordon)])
         case SaveProject(project=project):
             put(connection, projects, [project_row(project)])
         case SaveQueue(queue=queue):

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from scheduler.adapters.sql.rows import AnyRow, Values, reading
 from scheduler.domain.codec import from_json, to_json
+from scheduler.domain.cordon import Cordon
 from scheduler.domain.ids import QueueName
 from scheduler.domain.knob_sheet import KnobSheet
 from scheduler.domain.knobs import PolicyKnobs
@@ -50,6 +51,16 @@ def to_stray(row: AnyRow) -> Stray:
     stray = reading("strays", key, lambda r: from_json(Stray, r.stray), row)
     order = reading("strays", key, lambda r: None if r.order is None else StrayOrder(r.order), row)
     return replace(stray, order=order)
+
+
+def cordon_row(cordon: Cordon) -> Values:
+    """What an admin says of a node."""
+    return {"node": cordon.node, "cordon": to_json(cordon)}
+
+
+def to_cordon(row: AnyRow) -> Cordon:
+    """A row of `cordons`."""
+    return reading("cordons", row.node, lambda r: from_json(Cordon, r.cordon), row)
 
 
 def project_row(project: Project) -> Values:

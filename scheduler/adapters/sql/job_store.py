@@ -36,6 +36,7 @@ from scheduler.adapters.sql.stuck_rows import StuckRows
 from scheduler.adapters.sql.writer import Transaction, Writer
 from scheduler.domain import ids
 from scheduler.domain.communication import ModelProfile
+from scheduler.domain.cordon import Cordon
 from scheduler.domain.errors import (
     NotFoundError,
     SchedulerError,
@@ -291,6 +292,10 @@ class SqlStore:
         """All projects, by name."""
         return self._read(lambda c: single_queries.all_projects(c, self._stuck))
 
+    def cordons(self) -> tuple[Cordon, ...]:
+        """What admins say of nodes, by node."""
+        return self._read(lambda c: single_queries.all_cordons(c, self._stuck))
+
     def profiles(self, project: ProjectName) -> tuple[ModelProfile, ...]:
         """A project's own model profiles, by name."""
         return self._read(lambda c: knowledge.profiles_of(c, project, self._stuck))
@@ -340,6 +345,7 @@ class SqlStore:
             "strays": self.strays,
             "levels": self.topology,
             "nodes": self.topology,
+            "cordons": self.cordons,
             "projects": self.projects,
             "queues": self.queues,
             "policy_knobs": self.knobs,

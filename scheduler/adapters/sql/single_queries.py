@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, func, select
 
 from scheduler.adapters.sql.account_mapping import to_audit_row, to_reply, to_token
 from scheduler.adapters.sql.cluster_mapping import (
+    to_cordon,
     to_knob_sheet,
     to_level,
     to_node,
@@ -22,6 +23,7 @@ from scheduler.adapters.sql.tables import (
     answers,
     attempts,
     audit,
+    cordons,
     cycles,
     instance,
     jobs,
@@ -37,6 +39,7 @@ from scheduler.adapters.sql.tables import (
     tokens,
 )
 from scheduler.domain import ids
+from scheduler.domain.cordon import Cordon
 from scheduler.domain.errors import NotFoundError
 from scheduler.domain.ids import JobId, JobName, ProjectName, QueueName
 from scheduler.domain.job import Attempt, Job
@@ -189,6 +192,12 @@ def horizon(connection: Connection) -> ids.Sequence:
 
 _SEQUENCE = select(instance.c.sequence).where(instance.c.name == THE_ONLY)
 _HORIZON = select(instance.c.horizon).where(instance.c.name == THE_ONLY)
+
+
+def all_cordons(connection: Connection, stuck: StuckRows) -> tuple[Cordon, ...]:
+    """What admins say of nodes, by node."""
+    rows = connection.execute(select(cordons).order_by(cordons.c.node))
+    return tuple(stuck.readable(rows, to_cordon))
 
 
 def knob_sheet(connection: Connection) -> KnobSheet:

@@ -341,6 +341,13 @@ strays = Table(
     _text("order", nullable=True),
 )
 
+cordons = Table(
+    "cordons",
+    metadata,
+    Column("node", PlainText, primary_key=True),
+    _json("cordon"),
+)
+
 cycles = Table(
     "cycles",
     metadata,

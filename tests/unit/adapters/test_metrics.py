@@ -204,3 +204,19 @@ def counted(world: World) -> dict[tuple[str, str], float]:
         for sample in family.samples
         if len(sample.labels) == 1
     }
+
+
+def test_what_the_api_server_was_asked_is_counted() -> None:
+    metrics = Metrics(version="x")
+    metrics.emit("kubernetes_answer", {"method": "POST", "outcome": "Refused"})
+    state = {"is_held_back": True, "waited_s": 1.5, "lists": 3, "in_line": 2}
+    metrics.emit("kubernetes_state", state)
+    text = metrics.text().decode()
+    for line in (
+        'dally_kubernetes_requests_total{method="POST",outcome="Refused"} 1.0',
+        "dally_kubernetes_held_back 1.0",
+        "dally_kubernetes_throttled_seconds 1.5",
+        "dally_kubernetes_lists 3.0",
+        "dally_kubernetes_watches_in_line 2.0",
+    ):
+        assert line in text, line

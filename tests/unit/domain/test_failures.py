@@ -61,6 +61,7 @@ FAILURES: list[tuple[int | str | StopCause, Outcome, Blame, JobPhase]] = [
     (StopCause.NODE_LOST, Outcome.NODE_LOST, Blame.CLUSTER, AGAIN),
     (StopCause.PREEMPT, Outcome.PREEMPTED, Blame.SCHEDULER, AGAIN),
     (StopCause.UPGRADE, Outcome.UPGRADED, Blame.SCHEDULER, AGAIN),
+    (StopCause.DRAIN, Outcome.DRAINED, Blame.SCHEDULER, AGAIN),
 ]
 """What was found, and the outcome, the culprit and the next phase of a job with one restart."""
 
