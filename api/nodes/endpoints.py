@@ -14,10 +14,9 @@ from api.nodes.mapping import gpus_held_by_node, to_node, to_topology
 from api.nodes.schemas import CordonRequest, NodeList, NodeView, TopologyView
 from api.replies import audit_row, model_response
 from api.strays.mapping import safe_mode_text
+from scheduler.control.events import node_cordoned, node_uncordoned
 from scheduler.domain.cordon import Cordon
 from scheduler.domain.errors import NotFoundError
-from scheduler.domain.event import Event
-from scheduler.domain.explain import explain_cordon
 from scheduler.domain.ids import NodeName
 from scheduler.ports.unit import Change, ChangeCordon, Unit
 
@@ -73,13 +72,7 @@ def uncordon_node(node: NodePath, services: ServicesOf, admin: AdminOf, body: Js
     name, now = _known(node, services), services.clock.now()
     said = body.read(CordonRequest).reason
     before = next((each for each in services.store.cordons() if each.node == name), None)
-    event = Event(
-        reason="NodeUncordoned",
-        message=explain_cordon(name, None, by=admin.name, reason=said),
-        at=now,
-        actor=admin.name,
-        node=name,
-    )
+    event = node_uncordoned(name, by=admin.name, reason=said, at=now)
     row = audit_row(
         body.request, admin, verb="uncordon", target=f"nodes/{name}", at=now, outcome=HTTPStatus.OK
     )
@@ -98,13 +91,6 @@ def _cordon(
     name, now = _known(node, services), services.clock.now()
     said = body.read(CordonRequest).reason
     cordon = Cordon(node=name, is_drain=is_drain, reason=said, by=admin.name, at=now)
-    event = Event(
-        reason="NodeDraining" if is_drain else "NodeCordoned",
-        message=explain_cordon(name, cordon, by=admin.name, reason=said),
-        at=now,
-        actor=admin.name,
-        node=name,
-    )
     row = audit_row(
         body.request,
         admin,
@@ -114,7 +100,7 @@ def _cordon(
         outcome=HTTPStatus.OK,
     )
     change = ChangeCordon(node=name, cordon=cordon)
-    services.store.write(Unit(changes=(row, change), events=(event,)))
+    services.store.write(Unit(changes=(row, change), events=(node_cordoned(cordon),)))
     services.given.on_write()
     return model_response(_view(services, admin, name))
 

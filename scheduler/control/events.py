@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable
 
+from scheduler.domain.cordon import Cordon
 from scheduler.domain.event import Event, EventKind
 from scheduler.domain.explain import (
     clock_time,
+    explain_cordon,
     explain_declined,
     explain_eviction,
     explain_given_up,
@@ -12,7 +14,7 @@ from scheduler.domain.explain import (
     explain_retuned,
     explain_stop,
 )
-from scheduler.domain.ids import JobName
+from scheduler.domain.ids import JobName, NodeName
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Attempt, Job, JobPhase, Outcome, StopCause
 from scheduler.domain.patience import WaitEpisode
@@ -117,3 +119,20 @@ def _of(
         job_name=job.name,
         attempt=None if attempt is None else attempt.number,
     )
+
+
+def node_cordoned(cordon: Cordon) -> Event:
+    """An admin keeps workers from a node, or drains it."""
+    return Event(
+        reason="NodeDraining" if cordon.is_drain else "NodeCordoned",
+        message=explain_cordon(cordon.node, cordon, by=cordon.by, reason=cordon.reason),
+        at=cordon.at,
+        actor=cordon.by,
+        node=cordon.node,
+    )
+
+
+def node_uncordoned(node: NodeName, *, by: str, reason: str, at: Instant) -> Event:
+    """An admin lets workers come to a node again."""
+    message = explain_cordon(node, None, by=by, reason=reason)
+    return Event(reason="NodeUncordoned", message=message, at=at, actor=by, node=node)

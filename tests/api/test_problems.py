@@ -162,7 +162,10 @@ def test_readiness_shows_its_checks_when_asked(door: FrontDoor) -> None:
     door.deps = replace(door.deps, readiness=(ReadinessCheck(name="loop", check=_is_well),))
     with door.client(None) as nobody:
         assert nobody.get("/readyz").json() == {"status": "ok", "checks": {}}
-        assert nobody.get("/readyz?verbose").json()["checks"] == {"loop": "ok"}
+        assert nobody.get("/readyz?verbose").json()["checks"] == {
+            "loop": "ok",
+            "safeMode": "off",
+        }
         assert nobody.get("/version").json() == {"version": "0.1.0", "apiVersion": "v1"}
 
 
@@ -174,7 +177,10 @@ def test_what_is_not_vital_is_shown_and_keeps_nobody_out(door: FrontDoor) -> Non
     door.deps = replace(door.deps, readiness=checks)
     with door.client(None) as nobody:
         answer = nobody.get("/readyz?verbose")
-        assert (answer.status_code, answer.json()["checks"]) == (200, {"cluster": "degraded"})
+        assert (answer.status_code, answer.json()["checks"]) == (
+            200,
+            {"cluster": "degraded", "safeMode": "off"},
+        )
 
 
 def test_a_file_with_several_mistakes_gets_them_all_with_lines(admin: TestClient) -> None:
