@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from api.attempt_tokens import AttemptTokens
 from api.callers import Caller, Callers
+from api.catalogue import Catalogue
 from api.cluster_facts import ClusterFacts
 from api.errors import RequestError, too_many_requests
 from api.limits import ApiLimits, RateLimiter
@@ -97,6 +98,7 @@ class Services:
         )
         self.pages = PageSigner(given.secret)
         self.is_closed = False
+        self.catalogue = Catalogue(given.store, given.clock)
         self.cluster = ClusterFacts(given.store, given.clock, given.links)
         self.permits = StreamPermits(
             total_max=given.limits.streams_max, per_token=given.limits.streams_per_token

@@ -112,6 +112,22 @@ def problem_of(
     )
 
 
+def unreadable_request(detail: str) -> Problem:
+    """What is told of a request that is none: it has no path, and no id was given to it."""
+    reason = "MalformedRequest"
+    meaning = REASONS[reason]
+    return Problem(
+        type=TYPE_PREFIX + reason,
+        title=meaning.title,
+        status=meaning.status,
+        detail=detail,
+        instance="",
+        reason=reason,
+        remedy=meaning.remedy,
+        request_id="",
+    )
+
+
 def request_id(request: Request) -> str:
     """Id of this request, made by the outermost layer."""
     return str(getattr(request.state, "request_id", ""))

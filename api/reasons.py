@@ -23,6 +23,13 @@ class Reason:
 
 _REASONS = (
     Reason(
+        "MalformedRequest",
+        400,
+        "Not a request of HTTP/1.1",
+        "The request line, a header or the framing of the body breaks the rules of HTTP.",
+        "Use a client library; bodies need a Content-Length or chunks.",
+    ),
+    Reason(
         "MalformedBody",
         400,
         "The body can not be read",

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from api.callers import Caller
 from api.errors import request_id
 from api.jobs.mapping import to_object
-from api.jobs.schemas import JobObject
+from api.lists import ObjectMetadata
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Job
 from scheduler.ports.unit import AuditRow, RecordAudit
@@ -32,9 +32,10 @@ def job_response(job: Job, status: int, *, warnings: tuple[str, ...] = ()) -> Re
     return _warned(response, warnings)
 
 
-def created_response(text: str, *, warnings: tuple[str, ...] = ()) -> Response:
+def created_response(
+    text: str, made: ObjectMetadata, *, warnings: tuple[str, ...] = ()
+) -> Response:
     """A new job, whose JSON is `text`, with its version and where it is."""
-    made = JobObject.model_validate_json(text).metadata
     response = Response(text, status_code=HTTPStatus.CREATED, media_type="application/json")
     response.headers["ETag"] = f'"{made.resource_version}"'
     response.headers["Location"] = f"/api/v1/projects/{made.project}/jobs/{made.name}"

@@ -18,7 +18,13 @@ from api.dependencies import ApiDependencies
 from scheduler.adapters.sql.job_store import SqlStore, open_store
 from scheduler.adapters.sql.migrating import upgrade
 from scheduler.adapters.system_clock import SystemClock
+from scheduler.domain.ids import GpuModel, NodeName
+from scheduler.domain.instants import Instant
+from scheduler.domain.topology import Node
+from scheduler.ports.unit import SaveNodes, Unit
 from server.first_start import make_token
+
+NODE = Node(name=NodeName("n1"), gpus=8, gpu_model=GpuModel("H100-80GB"), path=())
 
 
 @contextmanager
@@ -58,6 +64,8 @@ class Api:
     """The REST API over a store, served by this process on a free port; no scheduler runs."""
 
     def __init__(self, store: SqlStore) -> None:
+        # As a server has them from its first moment; without any each request looks again.
+        store.write(Unit(changes=(SaveNodes(levels=(), nodes=(NODE,), at=Instant(0)),)))
         self.token = make_token(store, name="bench", projects=(), days=1)
         app = create_app(
             ApiDependencies(

@@ -1,12 +1,16 @@
-"""How long the server waits for the head of a request: a connection that never asks is ended.
+"""The server's HTTP/1.1: patient for so long, and in problem bodies even about what is no request.
 
 uvicorn ends connections that are idle between two requests, and no others: whoever opened many and
 sent half a line on each would hold as many file descriptors for ever.
 """
 
 import asyncio
+from http import HTTPStatus
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from api.errors import PROBLEM_TYPE, unreadable_request
 
 HEAD_S_MAX = 10.0
 
@@ -31,6 +35,20 @@ class PatientProtocol(H11Protocol):
         """Nothing is waited for any more."""
         self._end_watch()
         super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what can not be read as a request, and end the connection."""
+        body = unreadable_request(msg).model_dump_json(by_alias=True).encode()
+        headers = [
+            ("Content-Type", PROBLEM_TYPE),
+            ("Content-Length", str(len(body))),
+            ("Cache-Control", "no-store"),
+            ("Connection", "close"),
+        ]
+        response = h11.Response(status_code=HTTPStatus.BAD_REQUEST, headers=headers)
+        for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def _watch_head(self) -> None:
         # A request being answered has a whole head; its body has a deadline of its own.

@@ -15,10 +15,15 @@ from api.errors import RequestError
 from api.job_files.rules import MASK
 from api.job_files.spec_mapping import to_request
 from api.jobs.finding import requester
-from api.jobs.submitting import Submission, checked_job, create
+from api.jobs.submitting import Submission, checked_job, stored
 from api.problems import ProblemEntry
 from api.replies import job_response
-from scheduler.domain.errors import InvalidSpecError, NotFoundError, SpecProblem
+from scheduler.domain.errors import (
+    InvalidSpecError,
+    NameTakenError,
+    NotFoundError,
+    SpecProblem,
+)
 from scheduler.domain.ids import JobName, ProjectName
 from scheduler.domain.job import Job, JobSpec, Role
 from scheduler.ports.unit import Unit
@@ -30,13 +35,17 @@ def apply(submission: Submission, name: str) -> Response:
     document = submission.body.document()
     if existing is not None:
         _unmask(document.value, existing.spec)
-    job, _ = checked_job(submission, document)
+    job, source = checked_job(submission, document)
     if job.name != name:
         detail = f'must be "{name[:80]}", as in the path'
         problem = SpecProblem(pointer="/metadata/name", reason="InvalidValue", detail=detail)
         raise InvalidSpecError((problem,))
     if existing is None:
-        return create(submission)
+        try:
+            return stored(submission, job, source)
+        except NameTakenError:
+            # Somebody was quicker; it may be the same job.
+            existing = submission.services.store.job(submission.project, job.name)
     differing = tuple(_differences("/spec", _wire(job.spec), _wire(existing.spec)))
     if job.spec.labels != existing.spec.labels:
         differing = ("/metadata/labels", *differing)

@@ -112,9 +112,9 @@ def list_project_jobs(
     caller: CallerOf,
     parameters: Annotated[ListParameters, Depends()],
 ) -> Response:
-    """Jobs of a project, oldest submission first; with `watch=true` every change of them."""
+    """Jobs of a project by submission; with `watch=true` every change of them."""
     find_project(services, caller, project)
-    filters = read_filters(parameters, caller, ProjectName(project))
+    filters = read_filters(services, parameters, caller, ProjectName(project))
     if parameters.watch:
         return watch_jobs(services, request, caller, filters, parameters.resource_version)
     return model_response(list_jobs(services, parameters, filters))
@@ -132,8 +132,8 @@ def list_all_jobs(
     caller: CallerOf,
     parameters: Annotated[ListParameters, Depends()],
 ) -> Response:
-    """Jobs of every project the caller may see; with `watch=true` every change of them."""
-    filters = read_filters(parameters, caller, None)
+    """Jobs of every project the caller may see, by submission; with `watch=true` every change."""
+    filters = read_filters(services, parameters, caller, None)
     if parameters.watch:
         return watch_jobs(services, request, caller, filters, parameters.resource_version)
     return model_response(list_jobs(services, parameters, filters))

@@ -23,10 +23,10 @@ NamePath = Annotated[str, Path(max_length=63)]
 def find_project(services: Services, caller: Caller, name: str) -> Project:
     """The project, if the caller may see it. Raises NotFoundError."""
     caller.require(ProjectName(name))
-    for project in services.store.projects():
-        if project.name == name:
-            return project
-    raise NotFoundError("project", name)
+    project = services.catalogue.project(ProjectName(name))
+    if project is None:
+        raise NotFoundError("project", name)
+    return project
 
 
 def find_job(services: Services, caller: Caller, project: str, name: str) -> Job:

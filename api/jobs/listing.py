@@ -1,9 +1,9 @@
 """Lists of jobs: filters, pages, and tokens to go on with."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, get_args
+from typing import Annotated, Literal, get_args
 
 from fastapi import Query
 
@@ -67,13 +67,14 @@ class ListParameters:
     queue: Annotated[str | None, Query(max_length=253)] = None
     phase: Annotated[str, Query(max_length=256)] = ""
     limit: Annotated[int | None, Query(ge=1, le=1_000_000)] = None
+    order: Annotated[Literal["oldest", "newest"], Query()] = "oldest"
     continue_: Annotated[str, Query(alias="continue", max_length=1024)] = ""
     watch: Annotated[bool, Query()] = False
     resource_version: Annotated[str, Query(alias="resourceVersion", max_length=100)] = ""
 
 
 def read_filters(
-    parameters: ListParameters, caller: Caller, project: ProjectName | None
+    services: Services, parameters: ListParameters, caller: Caller, project: ProjectName | None
 ) -> JobFilters:
     """The filters that the parameters mean for this caller. Raises RequestError."""
     if project is not None:
@@ -85,6 +86,8 @@ def read_filters(
     phases = _phases([parameters.phase, fields.get("status.phase", "")])
     name = fields.get("metadata.name")
     queue = next(iter(queues), None)
+    if queue is not None:
+        _expect_queue(queue, services.catalogue.queues())
     return JobFilters(
         projects=(project,) if project is not None else caller.visible_projects,
         queue=QueueName(queue) if queue is not None else None,
@@ -94,13 +97,19 @@ def read_filters(
     )
 
 
+def _expect_queue(queue: str, known: Sequence[str]) -> None:
+    if queue not in known:
+        detail = f"there is no queue {queue[:80]!r}{nearest(queue[:80], list(known))}"
+        raise RequestError("InvalidSelector", detail)
+
+
 def list_jobs(services: Services, parameters: ListParameters, filters: JobFilters) -> JobList:
     """One page of jobs."""
     page = _page(services, parameters, filters)
     token = None
     if page.remaining:
         last = page.jobs[-1]
-        token = services.pages.token(filters.fingerprint, (last.submitted_at, last.id))
+        token = services.pages.token(_bound(parameters, filters), (last.submitted_at, last.id))
     return JobList(
         metadata=ListMetadata(
             resource_version=str(page.sequence),
@@ -118,7 +127,7 @@ def _page(services: Services, parameters: ListParameters, filters: JobFilters) -
         return JobPage(jobs=(), remaining=0, sequence=services.store.sequence())
     after = None
     if parameters.continue_:
-        after = services.pages.after(filters.fingerprint, parameters.continue_)
+        after = services.pages.after(_bound(parameters, filters), parameters.continue_)
     limit = parameters.limit or services.limits.page_default
     return services.store.jobs(
         JobQuery(
@@ -127,9 +136,15 @@ def _page(services: Services, parameters: ListParameters, filters: JobFilters) -
             phases=filters.phases,
             labels=filters.labels,
             limit=min(limit, services.limits.page_max),
+            is_newest_first=parameters.order == "newest",
             after=after,
         )
     )
+
+
+def _bound(parameters: ListParameters, filters: JobFilters) -> str:
+    """What a continue token belongs to: the filters, and the end that the list begins at."""
+    return f"{parameters.order} {filters.fingerprint}"
 
 
 def _by_name(services: Services, filters: JobFilters, name: JobName) -> JobPage:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from api.bodies import Body
 from api.callers import Caller
 from api.dependencies import Services
-from api.documents.document import Document
+from api.documents.document import Document, MalformedError
 from api.errors import RequestError
 from api.job_files.reading import read_job_file
 from api.job_files.rules import Surroundings
@@ -18,16 +18,17 @@ from api.job_files.schemas import JobFile
 from api.job_files.spec_mapping import to_spec
 from api.jobs.finding import find_project
 from api.jobs.mapping import looks_secret, to_object
+from api.jobs.schemas import JobObject
 from api.replies import audit_row, created_response, job_response, to_json
 from scheduler.control import commands
 from scheduler.control.commands import Requester
-from scheduler.control.profiling import own_model_in, project_models
+from scheduler.control.profiling import own_model_in
 from scheduler.domain.communication import ModelProfile
 from scheduler.domain.errors import (
-    ConflictError,
     IdempotencyMismatchError,
     InvalidSpecError,
     NotFoundError,
+    SchedulerError,
 )
 from scheduler.domain.explain import explain
 from scheduler.domain.ids import JobId, JobName, ProjectName
@@ -61,27 +62,30 @@ def create(submission: Submission) -> Response:
     if submission.key is not None and not _KEY.fullmatch(submission.key):
         detail = "Idempotency-Key must be 1 to 255 printable characters without spaces"
         raise RequestError("InvalidParameter", detail)
-    replayed = _replayed(submission)
-    if replayed is not None:
+    try:
+        return stored(submission, *checked_job(submission, submission.body.document()))
+    except (SchedulerError, RequestError, MalformedError):
+        # Asked for only now: few requests are repeated, and what was answered once under the key is
+        # the answer whatever stands in its way today.
+        replayed = _replayed(submission)
+        if replayed is None:
+            raise
         return replayed
-    job, source = checked_job(submission, submission.body.document())
+
+
+def stored(submission: Submission, job: Job, source: str) -> Response:
+    """Store a checked job, unless it is a dry run. Raises NameTakenError."""
     if submission.is_dry_run:
         _refuse_taken_name(submission, job)
         return job_response(job, HTTPStatus.OK, warnings=_warnings(job))
-    response = created_response(to_json(to_object(job)), warnings=_warnings(job))
+    made = to_object(job)
+    response = created_response(to_json(made), made.metadata, warnings=_warnings(job))
     by = Requester(
         actor=submission.caller.name,
         at=job.submitted_at,
         records=_records(submission, job, response),
     )
-    try:
-        commands.submit(submission.services.store, job, source=source, by=by)
-    except ConflictError:
-        # Another request with this key has won the race; its reply is ours.
-        replayed = _replayed(submission)
-        if replayed is None:
-            raise
-        return replayed
+    commands.submit(submission.services.store, job, source=source, by=by)
     submission.services.given.on_write()
     return response
 
@@ -90,7 +94,7 @@ def checked_job(submission: Submission, document: Document) -> tuple[Job, str]:
     """The job a document asks for, and its file as canonical JSON. Raises InvalidSpecError."""
     services = submission.services
     project = find_project(services, submission.caller, submission.project)
-    models = project_models(services.store, project.name)
+    models = services.catalogue.models(project.name)
     file = read_job_file(document, _surroundings(services, project, models))
     spec = to_spec(file.spec, labels=dict(file.metadata.labels), default_queue=project.queues[0])
     spec = own_model_in(spec, models)
@@ -124,7 +128,7 @@ def _surroundings(
     return Surroundings(
         project=project.name,
         queues=project.queues,
-        all_queues=tuple(queue.name for queue in services.store.queues()),
+        all_queues=services.catalogue.queues(),
         priorities=services.given.priorities,
         levels=tuple(level.name for level in cluster.levels) if cluster.is_observed else None,
         models=models,
@@ -144,7 +148,8 @@ def _replayed(submission: Submission) -> Response | None:
         return None
     if remembered.body_sha256 != submission.body.sha256:
         raise IdempotencyMismatchError("the key was used before with another body")
-    response = created_response(remembered.reply)
+    made = JobObject.model_validate_json(remembered.reply).metadata
+    response = created_response(remembered.reply, made)
     response.headers["Idempotent-Replayed"] = "true"
     return response
 

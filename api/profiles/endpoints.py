@@ -94,6 +94,7 @@ def apply_profile(
         outcome=status,
     )
     services.store.write(Unit(changes=(SaveProfile(project=owner, profile=model), row)))
+    services.catalogue.forget()
     return model_response(to_profile(model), status)
 
 
@@ -121,6 +122,7 @@ def delete_profile(
         outcome=HTTPStatus.NO_CONTENT,
     )
     services.store.write(Unit(changes=(DeleteProfile(project=owner, name=name), row)))
+    services.catalogue.forget()
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 

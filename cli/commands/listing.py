@@ -111,7 +111,7 @@ def _one_name(kind: Kind, names: tuple[str, ...]) -> str:
 def _cut_note(shown: int, remaining: int) -> str:
     least = "at least " if remaining >= REMAINING_COUNT_MAX else ""
     return (
-        f"showing the oldest {shown} of {least}{shown + remaining}, use --limit 0 for all, or "
+        f"showing the newest {shown} of {least}{shown + remaining}, use --limit 0 for all, or "
         "--phase, -q and -l for some"
     )
 
@@ -127,7 +127,11 @@ def _listed(
 ) -> tuple[list[JsonValue], int]:
     known = {name: value for name, value in filters.items() if name in kind.filters}
     if kind.is_paged:
-        return _collect(client, path, known, limit)
+        if kind is not JOB or not limit:
+            return _collect(client, path, known, limit)
+        # Who sees only some of many jobs wants the latest; they stand last, above the prompt.
+        newest, remaining = _collect(client, path, {**known, "order": "newest"}, limit)
+        return newest[::-1], remaining
     answer = client.get(path, known)
     if safe_mode := answer.get("safeMode"):
         output.note(f"{safe_mode}: dally get strays")

@@ -11,7 +11,6 @@ WARNINGS = frozenset(
         "deposed",
         "lease_lapsed",
         "unknown_workers",
-        "claim_lost",
     }
 )
 SILENT = frozenset({"counted", "idled", "holding_out", "timer"})

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from scheduler.domain.gang import gang_request
+from scheduler.domain.gang import GangRequest, gang_request
 from scheduler.domain.job import JobSpec
 from scheduler.domain.placement import LevelMissing, NeverFits, Placement, PoolMissing
 from scheduler.domain.topology import Level, Node, TopologyTree, topology_tree
@@ -14,6 +14,9 @@ from scheduler.engine.placing import place_gang
 Refusal = NeverFits | PoolMissing | LevelMissing
 """Answers that no waiting changes."""
 
+ANSWERS_MAX = 4096
+"""Of gangs of different shapes; most jobs have the shape of one before them."""
+
 
 class EmptyCluster:
     """The cluster as it would be with nothing running and every node in order."""
@@ -21,6 +24,7 @@ class EmptyCluster:
     def __init__(self, levels: Sequence[Level], nodes: Sequence[Node]) -> None:
         self.levels = tuple(levels)
         self.nodes = tuple(nodes)
+        self._answers: dict[GangRequest, Refusal | None] = {}
 
     @property
     def is_observed(self) -> bool:
@@ -34,11 +38,16 @@ class EmptyCluster:
         """
         if not self.is_observed:
             return None
-        answer = place_gang(gang_request(spec), self._free)
-        if isinstance(answer, Refusal):
-            return answer
-        assert isinstance(answer, Placement), "an empty cluster has room or never will"
-        return None
+        request = gang_request(spec)
+        if request not in self._answers:
+            if len(self._answers) >= ANSWERS_MAX:
+                self._answers.clear()
+            answer = place_gang(request, self._free)
+            assert isinstance(answer, Refusal | Placement), (
+                "an empty cluster has room or never will"
+            )
+            self._answers[request] = answer if isinstance(answer, Refusal) else None
+        return self._answers[request]
 
     @cached_property
     def _free(self) -> FreeGpus:

@@ -27,7 +27,7 @@ REMAINING_MAX = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobQuery:
-    """Which jobs to list, newest submission last; order is (submitted_at, id)."""
+    """Which jobs to list, in the order of (submitted_at, id)."""
 
     projects: tuple[ProjectName, ...] | None = None
     """None for all."""
@@ -37,6 +37,8 @@ class JobQuery:
     labels: tuple[tuple[str, str], ...] = ()
     """Equalities that must all hold."""
     limit: int = 100
+    is_newest_first: bool = False
+    """The same order from its other end."""
     after: tuple[int, JobId] | None = None
     """(submitted_at, id) of the last job of the page before."""
 

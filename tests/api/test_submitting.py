@@ -11,11 +11,19 @@ from scheduler.adapters.memory.job_store import MemoryStore
 from scheduler.domain.ids import JobId, JobName, ProjectName, Sequence
 from scheduler.domain.job import JobPhase, StopCause
 from scheduler.ports.job_store import EventQuery, JobQuery
-from scheduler.ports.unit import RememberReply, SaveJob, SaveNodes, Unit
+from scheduler.ports.unit import InsertJob, RememberReply, SaveJob, SaveNodes, Unit
 from tests.api.front_door import A_MOMENT, JOBS, FrontDoor, a_file, a_problem
 from tests.builders import a_cluster
 
 KEY = {"Idempotency-Key": "b0a5"}
+
+
+def observe(door: FrontDoor, picture: str) -> None:
+    """Let the cluster be seen."""
+    cluster = a_cluster(picture)
+    door.store.write(
+        Unit(changes=(SaveNodes(levels=cluster.levels, nodes=cluster.nodes, at=A_MOMENT),))
+    )
 
 
 def move(store: MemoryStore, name: str, *phases: JobPhase) -> None:
@@ -199,10 +207,7 @@ def test_the_default_queue_is_the_projects_first(door: FrontDoor, admin: TestCli
 def test_a_gang_that_never_fits_is_refused_with_the_numbers(
     door: FrontDoor, admin: TestClient
 ) -> None:
-    cluster = a_cluster("r1: 8 8")
-    door.store.write(
-        Unit(changes=(SaveNodes(levels=cluster.levels, nodes=cluster.nodes, at=A_MOMENT),))
-    )
+    observe(door, "r1: 8 8")
 
     problem = a_problem(admin.post(JOBS, json=a_file(workers=3)), 422, "NeverFits")
 
@@ -293,6 +298,34 @@ def test_who_loses_the_race_for_a_key_gets_the_winners_reply() -> None:
 
     assert reply.json()["status"]["phase"] == "Held"
     assert reply.headers["Idempotent-Replayed"] == "true"
+
+
+class QuickerApply(MemoryStore):
+    """A store in which somebody else makes the job that we are about to make."""
+
+    def write(self, unit: Unit) -> Sequence:
+        for change in unit.changes:
+            if isinstance(change, InsertJob):
+                theirs = replace(change, job=replace(change.job, id=JobId("theirs")))
+                super().write(Unit(changes=(theirs,)))
+        return super().write(unit)
+
+
+def test_of_two_who_apply_a_job_at_once_the_second_finds_it_unchanged() -> None:
+    door = FrontDoor(QuickerApply())
+    with door.client(door.admin_token) as admin:
+        answer = admin.put(f"{JOBS}/train", json=a_file())
+    assert (answer.status_code, answer.json()["metadata"]["uid"]) == (200, "theirs")
+
+
+def test_a_reply_is_repeated_even_where_the_request_would_be_refused_today(
+    door: FrontDoor, admin: TestClient
+) -> None:
+    made = admin.post(JOBS, json=a_file(workers=3), headers=KEY)
+    observe(door, "r1: 8 8")
+    again = admin.post(JOBS, json=a_file(workers=3), headers=KEY)
+    a_problem(admin.post(JOBS, json=a_file("other", workers=3)), 422, "NeverFits")
+    assert (again.status_code, again.text) == (201, made.text)
 
 
 def test_every_refused_or_made_change_leaves_one_row(admin: TestClient) -> None:

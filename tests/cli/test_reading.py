@@ -47,8 +47,11 @@ def test_what_get_prints_can_be_applied_again(dally: Dally) -> None:
 
 
 def test_long_lists_are_never_cut_silently(dally: Dally) -> None:
-    answer = dally("get", "jobs", "--limit", "1")
-    assert len(answer.lines) == 2 or "showing the oldest 1 of" in answer.err
+    every = dally("get", "jobs", "--limit", "0", "--no-headers").lines
+    assert len(every) > 1
+    answer = dally("get", "jobs", "--limit", "1", "--no-headers")
+    assert f"showing the newest 1 of {len(every)}, use --limit 0 for all" in answer.err
+    assert [line.split()[0] for line in answer.lines] == [every[-1].split()[0]]
 
 
 def test_describe_shows_workers_and_ends_with_why(dally: Dally) -> None:

@@ -48,7 +48,12 @@ def fill(store: Store) -> list[Job]:
         write(store, SaveProject(project=Project(name=ProjectName(project))))
     made = several_jobs()
     write(store, *(InsertJob(job=job) for job in sorted(made, key=lambda job: job.name[::-1])))
-    return sorted(made, key=lambda job: (job.submitted_at, job.id))
+    return sorted(made, key=place)
+
+
+def place(job: Job) -> tuple[Instant, JobId]:
+    """Where a job stands in every list."""
+    return job.submitted_at, job.id
 
 
 def pages(store: Store, query: JobQuery) -> Iterator[tuple[Job, ...]]:
@@ -74,6 +79,7 @@ QUERIES = st.builds(
         max_size=2,
     ).map(lambda labels: tuple(labels.items())),
     limit=st.integers(1, 50),
+    is_newest_first=st.booleans(),
     after=st.none()
     | st.tuples(st.integers(-1, 11), st.sampled_from(["", "id-010", "id-02", "z"]).map(JobId)),
 )
@@ -88,6 +94,8 @@ def test_a_list_holds_exactly_what_the_query_says(kind: str, databases: Database
         @settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
         def check(query: JobQuery) -> None:
             wanted = [job for job in every if chosen(job, query)]
+            if query.is_newest_first:
+                wanted.reverse()
             page = store.jobs(query)
             assert page.jobs == tuple(wanted[: query.limit])
             assert page.remaining == max(0, len(wanted) - query.limit)
@@ -105,7 +113,8 @@ def chosen(job: Job, query: JobQuery) -> bool:
             query.queue in {None, job.spec.queue},
             job.phase in (query.phases or JobPhase),
             all(job.spec.labels.get(key) == value for key, value in query.labels),
-            query.after is None or (job.submitted_at, job.id) > query.after,
+            query.after is None
+            or (place(job) < query.after if query.is_newest_first else place(job) > query.after),
         ]
     )
 
@@ -122,8 +131,13 @@ def test_texts_are_ordered_by_their_code_points(store: Store) -> None:
     assert [job.name for job in store.jobs(JobQuery()).jobs] == sorted(names)
 
 
-def test_a_walk_sees_each_job_that_stays_exactly_once(store: Store) -> None:
+@pytest.mark.parametrize("is_newest_first", [False, True], ids=["oldest", "newest"])
+def test_a_walk_sees_each_job_that_stays_exactly_once(
+    store: Store, *, is_newest_first: bool
+) -> None:
     staying = [a_job(f"stays-{number:03}", submitted_at=Instant(number)) for number in range(60)]
+    wanted = sorted((job.id for job in staying), reverse=is_newest_first)
+    query = JobQuery(limit=7, is_newest_first=is_newest_first)
     write(store, *(InsertJob(job=job) for job in staying))
     seen: list[JobId] = []
     stop = Flag()
@@ -131,9 +145,9 @@ def test_a_walk_sees_each_job_that_stays_exactly_once(store: Store) -> None:
     churner.start()
     try:
         for _ in range(3):
-            walk = [job for page in pages(store, JobQuery(limit=7)) for job in page]
+            walk = [job for page in pages(store, query) for job in page]
             seen = [job.id for job in walk if job.name.startswith("stays")]
-            assert seen == [job.id for job in staying]
+            assert seen == wanted
             assert len({job.id for job in walk}) == len(walk)
     finally:
         stop.set()

@@ -62,6 +62,13 @@ AFTER = (5, JobId("x"))
 READS: dict[str, Callable[[SqlStore], object]] = {
     "jobs": lambda s: s.jobs(JobQuery()),
     "jobs after": lambda s: s.jobs(JobQuery(after=AFTER, limit=1)),
+    "newest jobs": lambda s: s.jobs(JobQuery(after=AFTER, limit=1, is_newest_first=True)),
+    "newest jobs of a queue and projects": lambda s: s.jobs(
+        JobQuery(queue=QueueName("q"), projects=SOME, after=AFTER, is_newest_first=True)
+    ),
+    "newest jobs by labels": lambda s: s.jobs(
+        JobQuery(labels=(("a", "b"),), after=AFTER, is_newest_first=True)
+    ),
     "jobs of projects": lambda s: s.jobs(JobQuery(projects=SOME, after=AFTER)),
     "jobs of a queue": lambda s: s.jobs(JobQuery(queue=QueueName("q"), after=AFTER)),
     "jobs of a queue and projects": lambda s: s.jobs(

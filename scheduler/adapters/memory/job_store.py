@@ -115,8 +115,8 @@ class MemoryStore:
         with self._lock:
             found = [job for job in self._tables.jobs.values() if _matches(job, query)]
             sequence = self._tables.singles.sequence
-        found.sort(key=_list_order)
-        rest = found if query.after is None else [j for j in found if _list_order(j) > query.after]
+        found.sort(key=_list_order, reverse=query.is_newest_first)
+        rest = found if query.after is None else [j for j in found if _comes_after(j, query)]
         remaining = len(rest) - query.limit
         return JobPage(
             jobs=tuple(rest[: query.limit]),
@@ -358,6 +358,12 @@ def _matches(job: Job, query: JobQuery) -> bool:
         and (not query.phases or job.phase in query.phases)
         and all(labels.get(key) == value for key, value in query.labels)
     )
+
+
+def _comes_after(job: Job, query: JobQuery) -> bool:
+    assert query.after is not None
+    place = _list_order(job)
+    return place < query.after if query.is_newest_first else place > query.after
 
 
 def _list_order(job: Job) -> tuple[int, JobId]:

@@ -40,7 +40,7 @@ from scheduler.adapters.sql.tables import (
     tokens,
 )
 from scheduler.adapters.sql.unit_work import UnitWork, numbers_of
-from scheduler.adapters.sql.upserts import put, put_event
+from scheduler.adapters.sql.upserts import put, put_event, put_new
 from scheduler.adapters.sql.writer import Transaction
 from scheduler.domain import ids
 from scheduler.domain.codec import to_json
@@ -162,11 +162,8 @@ def _carry_out_change(change: Change, work: UnitWork) -> None:
 _OTHER_TOKEN = select(tokens.c.id).where(
     tokens.c.secret_sha256 == bindparam("secret"), tokens.c.id != bindparam("mine")
 )
-_SAME_REPLY = select(replies.c.at).where(
-    replies.c.principal == bindparam("principal"),
-    replies.c.route == bindparam("route"),
-    replies.c.key == bindparam("key"),
-)
+
+_INSERT_AUDIT = insert(audit)
 
 
 def _change_account(change: SaveToken | RememberReply | RecordAudit, work: UnitWork) -> None:
@@ -178,12 +175,10 @@ def _change_account(change: SaveToken | RememberReply | RecordAudit, work: UnitW
                 raise ConflictError("token", token.id, expected=0, found=1)
             put(connection, tokens, [token_row(token)])
         case RememberReply():
-            row = reply_row(change)
-            if connection.scalar(_SAME_REPLY, row) is not None:
+            if not put_new(connection, replies, reply_row(change)):
                 raise ConflictError("idempotency key", change.key, expected=0, found=1)
-            connection.execute(insert(replies), row)
         case RecordAudit(row=told):
-            connection.execute(insert(audit), audit_row(told) | {"sequence": work.next_sequence()})
+            connection.execute(_INSERT_AUDIT, audit_row(told) | {"sequence": work.next_sequence()})
         case _:
             assert_never(change)
 

@@ -50,6 +50,15 @@ from scheduler.ports.unit import (
 
 _TERMINAL = [phase.value for phase in JobPhase if phase.is_terminal]
 
+# Made once: what a statement is compiled to is found by its identity.
+_INSERT_JOBS = insert(jobs)
+_INSERT_JOB_LABELS = insert(job_labels)
+_INSERT_DELETED_JOBS = insert(deleted_jobs)
+_INSERT_ATTEMPTS = insert(attempts)
+_INSERT_PLACEMENTS = insert(placements)
+_INSERT_RESERVATIONS = insert(reservations)
+_INSERT_PROGRESS = insert(progress)
+
 
 def change_job(change: InsertJob | SaveJob | DeleteJob, work: UnitWork) -> None:
     """Write a change of the job itself."""
@@ -108,9 +117,9 @@ def _insert_job(change: InsertJob, work: UnitWork) -> None:
         raise NameTakenError("job", job.name)
     if met.revision is not None or met.was_deleted:
         raise ConflictError("job", job.id, expected=0, found=met.revision)
-    connection.execute(insert(jobs), row | {"changed": work.last})
+    connection.execute(_INSERT_JOBS, row | {"changed": work.last})
     if job.spec.labels:
-        connection.execute(insert(job_labels), _label_rows(job))
+        connection.execute(_INSERT_JOB_LABELS, _label_rows(job))
 
 
 def _label_rows(job: Job) -> list[Values]:
@@ -154,7 +163,7 @@ def _delete_job(change: DeleteJob, work: UnitWork) -> None:
     connection.execute(delete(jobs).where(jobs.c.id == bindparam("wanted")), {"wanted": job_id})
     tombstone: Values = {"job_id": job_id, "sequence": work.last, "at": change.at}
     named: Values = {"project": stored.project, "name": stored.name}
-    connection.execute(insert(deleted_jobs), tombstone | named)
+    connection.execute(_INSERT_DELETED_JOBS, tombstone | named)
     work.touched.discard(job_id)
 
 
@@ -191,7 +200,7 @@ def _save_attempt(attempt: Attempt, work: UnitWork) -> None:
     if digest is None:
         if not connection.scalar(_JOB_EXISTS, {"id": attempt.job_id}):
             raise NotFoundError("job", attempt.job_id)
-        connection.execute(insert(attempts), row)
+        connection.execute(_INSERT_ATTEMPTS, row)
     else:
         connection.execute(_SAVE_ATTEMPT, row | key)
     if digest != row["placement_digest"]:
@@ -207,7 +216,7 @@ def _place(attempt: Attempt, connection: Connection) -> None:
     key = _attempt_key(AttemptKey(attempt.job_id, attempt.number))
     connection.execute(delete(placements).where(*former), key)
     if rows := placement_rows(attempt):
-        connection.execute(insert(placements), rows)
+        connection.execute(_INSERT_PLACEMENTS, rows)
 
 
 def _expect_attempt(key: AttemptKey, connection: Connection) -> None:
@@ -237,7 +246,7 @@ def _reserve(change: Reserve, work: UnitWork) -> None:
         added = [r for r in change.reservations if r.attempt == key]
         _expect_free_ranks(set(held), added)
         rows = [reservation_row(reservation) for reservation in added]
-        work.connection.execute(insert(reservations), rows)
+        work.connection.execute(_INSERT_RESERVATIONS, rows)
         work.touched.add(key.job_id)
 
 
@@ -264,4 +273,4 @@ def _free(change: FreeReservations, work: UnitWork) -> None:
 def _record_progress(change: RecordProgress, work: UnitWork) -> None:
     _expect_attempt(change.attempt, work.connection)
     row = progress_row(change.attempt, change.progress) | {"sequence": work.next_sequence()}
-    work.connection.execute(insert(progress), row)
+    work.connection.execute(_INSERT_PROGRESS, row)

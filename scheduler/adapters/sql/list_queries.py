@@ -6,7 +6,19 @@ A page of jobs is merged from branches, one a project and phase, each read in or
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from sqlalchemy import Connection, Select, exists, false, func, select, true, tuple_, union_all
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    exists,
+    false,
+    func,
+    literal_column,
+    select,
+    true,
+    tuple_,
+    union_all,
+)
 
 from scheduler.adapters.sql.mapping import to_event
 from scheduler.adapters.sql.rows import AnyRow, chunks
@@ -30,6 +42,14 @@ _Select: TypeAlias = Select[*tuple[Any, ...]]
 
 _BRANCHES_AT_ONCE = 50
 """Fewer than SQLite allows in one compound statement."""
+
+
+_OLDEST_FIRST: tuple[ColumnElement[Any], ...] = (
+    literal_column("submitted_at"),
+    literal_column("id"),
+)
+_NEWEST_FIRST = tuple(column.desc() for column in _OLDEST_FIRST)
+"""Databases read an index from either end."""
 
 
 class _Place(NamedTuple):
@@ -63,14 +83,12 @@ def _places(
     connection: Connection, query: JobQuery, after: _Place | None, *, limit: int
 ) -> list[_Place]:
     found: list[_Place] = []
+    order = _NEWEST_FIRST if query.is_newest_first else _OLDEST_FIRST
     for branches in chunks(_branches(query, after), _BRANCHES_AT_ONCE):
-        parts = [
-            select(branch.order_by("submitted_at", "id").limit(limit).subquery())
-            for branch in branches
-        ]
-        merged = union_all(*parts).order_by("submitted_at", "id").limit(limit)
+        parts = [select(branch.order_by(*order).limit(limit).subquery()) for branch in branches]
+        merged = union_all(*parts).order_by(*order).limit(limit)
         found += [_Place(row.submitted_at, row.id) for row in connection.execute(merged)]
-    return sorted(found)[:limit]
+    return sorted(found, reverse=query.is_newest_first)[:limit]
 
 
 def _count(connection: Connection, query: JobQuery, after: _Place | None) -> int:
@@ -105,8 +123,8 @@ def _branches(query: JobQuery, after: _Place | None) -> list[_Select]:
             for project in dict.fromkeys(query.projects)
         ]
     if after is not None:
-        place = tuple_(jobs.c.submitted_at, jobs.c.id)
-        branches = [branch.where(place > after) for branch in branches]
+        comes_after = _comes_after(query, jobs.c.submitted_at, jobs.c.id, after)
+        branches = [branch.where(comes_after) for branch in branches]
     return branches
 
 
@@ -132,8 +150,17 @@ def _labelled(query: JobQuery, after: _Place | None) -> _Select:
             )
         )
     if after is not None:
-        branch = branch.where(tuple_(job_labels.c.submitted_at, job_labels.c.job_id) > after)
+        branch = branch.where(
+            _comes_after(query, job_labels.c.submitted_at, job_labels.c.job_id, after)
+        )
     return branch
+
+
+def _comes_after(
+    query: JobQuery, submitted_at: ColumnElement[Any], job_id: ColumnElement[Any], after: _Place
+) -> ColumnElement[bool]:
+    place = tuple_(submitted_at, job_id)
+    return place < after if query.is_newest_first else place > after
 
 
 def changed_jobs(

@@ -17,6 +17,17 @@ def put(connection: Connection, table: Table, rows: Sequence[Values]) -> None:
         connection.execute(_put_statement(table, connection.dialect.name), list(rows))
 
 
+def put_new(connection: Connection, table: Table, row: Values) -> bool:
+    """Insert the row; False, and nothing is changed, if its key exists."""
+    return connection.execute(_new_statement(table, connection.dialect.name), row).rowcount == 1
+
+
+@cache
+def _new_statement(table: Table, dialect: str) -> Insert:
+    statement = _insert(table, dialect).on_conflict_do_nothing()
+    return statement.execution_options(preserve_rowcount=True)
+
+
 @cache
 def _put_statement(table: Table, dialect: str) -> Insert:
     inserting = _insert(table, dialect)

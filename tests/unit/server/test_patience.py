@@ -1,7 +1,8 @@
-"""A connection on which no whole head arrives is ended; one that is being answered is not."""
+"""A connection without a whole head is ended, one being answered is not; no request, a problem."""
 
 import socket
 from collections.abc import Iterator
+from http.client import HTTPResponse
 from threading import Event, Thread
 
 import pytest
@@ -9,6 +10,8 @@ import uvicorn
 from anyio import to_thread
 from starlette.types import Receive, Scope, Send
 
+from api.errors import PROBLEM_TYPE
+from api.problems import Problem
 from server.patience import PatientProtocol
 from tests.polling import wait_until
 
@@ -83,3 +86,26 @@ def test_a_second_head_on_the_same_connection_has_a_deadline_too(served: tuple[S
         assert connection.recv(1000).startswith(b"HTTP/1.1 204")
         connection.sendall(HEAD)
         assert connection.recv(100) == b""
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"hello\r\n\r\n", id="no request line"),
+        pytest.param(b"GET / HTTP/1.1\r\n\r\n", id="no host"),
+        pytest.param(HEAD + b"a b: c\r\n\r\n", id="a header with a blank in its name"),
+        pytest.param(HEAD + b"Content-Length: -1\r\n\r\n", id="a negative length"),
+        pytest.param(b"\x16\x03\x01\x02\x00\r\n\r\n", id="TLS"),
+    ],
+)
+def test_what_is_no_request_is_answered_with_a_problem(
+    served: tuple[Slow, int], sent: bytes
+) -> None:
+    _, port = served
+    with socket.create_connection(("127.0.0.1", port), timeout=WAIT_S) as connection:
+        connection.sendall(sent)
+        answer = HTTPResponse(connection)
+        answer.begin()
+        assert (answer.status, answer.getheader("Content-Type")) == (400, PROBLEM_TYPE)
+        problem = Problem.model_validate_json(answer.read())
+    assert (problem.reason, problem.status) == ("MalformedRequest", 400)
