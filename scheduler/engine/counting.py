@@ -105,20 +105,14 @@ class FitCounts:
     def refresh(self) -> None:
         """Take in what has changed since the last call."""
         free = self.free
-        start = self.seen - free.log_start
-        if start < 0 or len(free.log) - start > len(free.nodes):
-            self._update(range(len(free.nodes)))
-        elif start < len(free.log):
-            self._update(free.log[start:])
-        start = self._seen_uplinks - free.uplink_log_start
-        if start < 0:
-            for level, dirty in enumerate(self._dirty):
-                dirty.update(range(len(self.fits[level])))
-        elif start < len(free.uplink_log):
-            for level, domain in free.uplink_log[start:]:
-                self._dirty[level].add(domain)
-        self.seen = free.log_start + len(free.log)
-        self._seen_uplinks = free.uplink_log_start + len(free.uplink_log)
+        now = free.log_start + len(free.log)
+        if self.seen != now:
+            self._update(free.changed_since(self.seen))
+            self.seen = now
+        now = free.uplink_log_start + len(free.uplink_log)
+        if self._seen_uplinks != now:
+            self._note_uplinks(self._seen_uplinks - free.uplink_log_start)
+            self._seen_uplinks = now
 
     def tightest_node(self, workers: int) -> int:
         """The node with room for the fewest workers that are enough; -1 if there is none."""
@@ -154,7 +148,7 @@ class FitCounts:
         for key in order.keys[bisect_left(order.keys, start) :]:
             self.refresh()
             self._order(level)
-            yield from list(order.members(key))
+            yield from order.members(key)
 
     def _order_for(self, level: int, groups: int) -> tuple[Buckets | None, int]:
         """The order of a level, and the key from which on its domains hold so many groups."""
@@ -245,6 +239,16 @@ class FitCounts:
             elif not before:
                 self._note_short(node, "")
             dirty.add(node)
+
+    def _note_uplinks(self, start: int) -> None:
+        """Uplinks above the nodes have changed since a place in their log."""
+        dirty = self._dirty
+        if start < 0:
+            for level in range(1, len(dirty)):
+                dirty[level].update(range(len(self.fits[level])))
+        else:
+            for level, domain in self.free.uplink_log[start:]:
+                dirty[level].add(domain)
 
     def _fit(self, node: int) -> int:
         """Workers that fit on an allowed node, whatever the grouping."""
@@ -339,6 +343,8 @@ class GpuCounts(FitCounts):
     ) -> None:
         super().__init__(free, need, allowed)
         self._nodes = order
+        self._least = need.gpus * GANGS
+        """The least key of a node with room for a worker in the order of nodes."""
         self._orders[0] = None
         # The widest level has one domain: it needs no looking up and no order.
         self._between = list(
@@ -347,8 +353,9 @@ class GpuCounts(FitCounts):
 
     def tightest_node(self, workers: int) -> int:
         """Found in the order that all such needs share, without counting anything."""
-        self._nodes.refresh()
-        return self._nodes.tightest(workers * self.need.gpus)
+        order = self._nodes
+        order.refresh()
+        return order.buckets.find(workers * self._least)
 
     def tightest(self, level: int, groups: int) -> int:
         """As for all counts."""
@@ -358,7 +365,7 @@ class GpuCounts(FitCounts):
         if level:
             return super()._order_for(level, groups)
         self._nodes.refresh()
-        return self._nodes.buckets, groups * self.need.gpus * GANGS
+        return self._nodes.buckets, groups * self._least
 
     def most(self, level: int) -> int:
         """As for all counts."""

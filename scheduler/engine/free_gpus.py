@@ -2,18 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from scheduler.domain.gang import GangRequest
-from scheduler.domain.ids import RoleName
-from scheduler.domain.placement import Assignment, LevelMissing, Placement, PoolMissing
+from scheduler.domain.placement import LevelMissing, PoolMissing
 from scheduler.domain.resources import NOTHING, plus
-from scheduler.domain.topology import NODE_LEVEL, Node, TopologyTree
+from scheduler.domain.topology import Node, TopologyTree
 from scheduler.engine.asking import Ask, ask_of
 from scheduler.engine.counting import PLAIN, FitCounts, GpuCounts, Grouping, Need
 from scheduler.engine.eligible import Eligible
 from scheduler.engine.free_nodes import FreeNodes
 from scheduler.engine.gpu_order import GpuOrder
+from scheduler.engine.records import LonePlacements, Records
 from scheduler.engine.slack import Proportion, Slack
 
 _COUNTS_KEPT = 128
@@ -21,10 +21,6 @@ _COUNTS_KEPT = 128
 
 _REQUESTS_KEPT = 20_000
 """Requests that are kept ready; after so many different ones all are made ready anew."""
-
-_ASSIGNMENTS_KEPT = 200_000
-"""Assignments that are kept to be used again: making them costs more than finding a node."""
-
 
 Mark = tuple[tuple[FitCounts, int], ...]
 """Counts, and how often each has changed."""
@@ -35,12 +31,16 @@ class Ready:
     """A request made ready, with the counts it needs at hand."""
 
     ask: Ask | PoolMissing | LevelMissing
+    is_plain: bool
+    """Whether its answer can be read off the counts."""
     counts: tuple[FitCounts, ...] = ()
     """Of the main role, per choice of models; not up to date."""
     slacks: tuple[Slack, ...] = ()
     """What else may bind the main role, per choice; empty where nothing can."""
     bound: tuple[bool, ...] = ()
     """Whether it did, when the counts were looked up."""
+    alone: LonePlacements = field(default_factory=dict)
+    """Of the whole gang, where it is plain."""
     generation: int = -1
     """Of the pad's counts when these were looked up."""
     could_ever: bool | None = None
@@ -61,8 +61,7 @@ class FreeGpus(FreeNodes):
         self._slacks: dict[tuple[Eligible, Need], Slack] = {}
         self._proportions: dict[Eligible, Proportion] = {}
         self._generation = 0
-        self._assignments: dict[tuple[RoleName, int, int], Assignment] = {}
-        self._placements: dict[tuple[RoleName, int, int], Placement] = {}
+        self.records = Records(tree.nodes)
         self._empty: FreeGpus | None = None
 
     def ready(self, request: GangRequest) -> Ready:
@@ -72,38 +71,13 @@ class FreeGpus(FreeNodes):
             ask = ask_of(request, self.tree, models=self.models, pools=self._pools)
             if len(self._ready) >= _REQUESTS_KEPT:
                 self._ready.clear()
-            found = self._ready[request] = Ready(ask)
-        is_stale = found.generation != self._generation
-        if not is_stale and found.slacks:
-            is_stale = found.bound != tuple([slack.binds() for slack in found.slacks])
-        if is_stale:
+                self.records = Records(self.tree.nodes)
+            found = Ready(ask=ask, is_plain=isinstance(ask, Ask) and ask.is_plain)
+            self._ready[request] = found
+        if found.generation != self._generation or (
+            found.slacks and found.bound != tuple([slack.binds() for slack in found.slacks])
+        ):
             self._look_up(found)
-        return found
-
-    def assignment(self, role: RoleName, node: int, workers: int) -> Assignment:
-        """Workers of a role on a node; the same object for the same facts."""
-        key = (role, node, workers)
-        found = self._assignments.get(key)
-        if found is None:
-            if len(self._assignments) >= _ASSIGNMENTS_KEPT:
-                self._assignments.clear()
-            found = Assignment(role=role, node=self.tree.nodes[node], workers=workers)
-            self._assignments[key] = found
-        return found
-
-    def lone_placement(self, role: RoleName, node: int, workers: int) -> Placement:
-        """A gang of one role on one node; the same object for the same facts."""
-        key = (role, node, workers)
-        found = self._placements.get(key)
-        if found is None:
-            if len(self._placements) >= _ASSIGNMENTS_KEPT:
-                self._placements.clear()
-            found = Placement(
-                assignments=(self.assignment(role, node, workers),),
-                tier=0,
-                tier_name=NODE_LEVEL,
-            )
-            self._placements[key] = found
         return found
 
     def allowed(self, eligible: Eligible) -> tuple[bool, ...]:
@@ -196,6 +170,8 @@ class FreeGpus(FreeNodes):
             slacks = [self._slack(main.eligible, main.need) for main in mains]
             found.slacks = tuple(slack for slack in slacks if slack is not None)
             found.bound = tuple(slack.binds() for slack in found.slacks)
+            role = ask.request.roles[0]
+            found.alone = self.records.lone_placements(role.name, role.workers)
         found.generation = self._generation
 
     def _made(

@@ -56,7 +56,7 @@ class FreeNodes:
         self.log_start = 0
         """Changes that have been dropped from the front of the log."""
         self.uplink_log: list[tuple[int, int]] = []
-        """(level, domain) of uplinks that changed."""
+        """(level, domain) of uplinks above nodes that changed; those of nodes stand in the log."""
         self.uplink_log_start = 0
         self.counts_seats = any(node.workers_max is not None for node in self.nodes)
         """Whether any node limits how many workers it takes."""
@@ -126,7 +126,7 @@ class FreeNodes:
             for change in reversed(undone):
                 self.change(change.node, -change.gpus, -change.workers, change.resources)
             for level, domain, by in reversed(undone_uplinks):
-                self._cross(level, domain, -by)
+                self._cross(level, (domain,), -by)
             self._trials = trials
 
     @contextmanager
@@ -165,11 +165,19 @@ class FreeNodes:
             for name, need in resources.extended:
                 extended[name] = extended.get(name, 0) + workers * need
 
+    def changed_since(self, place: int) -> Sequence[int]:
+        """Nodes that changed after a place in the log; all of them where that is simpler."""
+        start = place - self.log_start
+        if start < 0 or len(self.log) - start > len(self.nodes):
+            return range(len(self.nodes))
+        return self.log[start:]
+
     def _apply(self, placement: Placement, request: GangRequest, sign: int) -> None:
-        index_of, roles = self.tree.index_of, request.roles
+        index_of, roles, log = self.tree.index_of, request.roles, self.log
+        start = len(log)
         if len(roles) == 1 and roles[0].resources is NOTHING and not self._trials:
             # The same without what is not needed here: this is done for every worker.
-            each, gpus, seats, log = sign * roles[0].gpus, self.gpus, self.seats, self.log
+            each, gpus, seats = sign * roles[0].gpus, self.gpus, self.seats
             for assignment in placement.assignments:
                 index = index_of.get(assignment.node)
                 if index is not None:
@@ -184,39 +192,38 @@ class FreeNodes:
                     workers = sign * assignment.workers
                     self.change(index, workers * role.gpus, workers, role.resources)
         if placement.tier:
-            known = [index_of[a.node] for a in placement.assignments if a.node in index_of]
-            self._cross_all(known, -sign)
-        if len(self.log) > self._log_max:
+            self._cross_all(set(log[start:]), -sign)
+        if len(log) > self._log_max:
             self._forget_log()
 
     def _hold(self, reservations: Sequence[Reservation], sign: int) -> None:
-        index_of = self.tree.index_of
-        indices: set[int] = set()
+        index_of, log = self.tree.index_of, self.log
+        start = len(log)
         for held in reservations:
             index = index_of.get(held.node)
             if index is not None:
-                indices.add(index)
                 self.change(index, sign * held.gpus, sign, held.resources)
-        if len(indices) > 1:
-            self._cross_all(indices, -sign)
-        if len(self.log) > self._log_max:
+        self._cross_all(set(log[start:]), -sign)
+        if len(log) > self._log_max:
             self._forget_log()
 
-    def _cross_all(self, indices: Collection[int], by: int) -> None:
+    def _cross_all(self, nodes: set[int], by: int) -> None:
         """A gang on these nodes begins (1) or ceases (-1) to send over the uplinks between them."""
-        for domain_of, domains in zip(self.tree.domain_of, self.tree.domains, strict=True):
-            crossed = {domain_of[index] for index in indices}
-            if len(crossed) <= 1:
-                return
-            level = domains[0].level
-            for domain in crossed:
-                self._cross(level, domain, by)
+        level, crossed = 0, nodes
+        while len(crossed) > 1:
+            self._cross(level, crossed, by)
+            domains = self.tree.domains[level]
+            crossed = {domains[domain].parent for domain in crossed}
+            level += 1
 
-    def _cross(self, level: int, domain: int, by: int) -> None:
-        self.uplinks[level][domain] += by
-        self.uplink_log.append((level, domain))
+    def _cross(self, level: int, crossed: Collection[int], by: int) -> None:
+        uplinks = self.uplinks[level]
+        for domain in crossed:
+            uplinks[domain] += by
+        if level:
+            self.uplink_log += [(level, domain) for domain in crossed]
         if self._trials:
-            self._uplink_journal.append((level, domain, by))
+            self._uplink_journal += [(level, domain, by) for domain in crossed]
 
     def _shut(self, indices: Iterable[int], by: int) -> None:
         for index in indices:
@@ -225,7 +232,9 @@ class FreeNodes:
             self.log.append(index)
 
     def _forget_log(self) -> None:
-        self.log_start += len(self.log)
-        self.log.clear()
+        """Drop what those who keep up have read; who has not looks at every node anyway."""
+        dropped = len(self.log) - len(self.nodes)
+        self.log_start += dropped
+        del self.log[:dropped]
         self.uplink_log_start += len(self.uplink_log)
         self.uplink_log.clear()

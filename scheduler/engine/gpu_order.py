@@ -24,16 +24,10 @@ class GpuOrder:
     def refresh(self) -> None:
         """Take in what has changed since the last call."""
         free = self._free
-        log = free.log
-        start = self.seen - free.log_start
-        if start != len(log):
-            is_far_behind = start < 0 or len(log) - start > len(free.nodes)
-            self._update(range(len(free.nodes)) if is_far_behind else log[start:])
-            self.seen = free.log_start + len(log)
-
-    def tightest(self, gpus: int) -> int:
-        """The node with the fewest free GPUs that are enough; -1 if there is none."""
-        return self.buckets.find(gpus * GANGS)
+        now = free.log_start + len(free.log)
+        if self.seen != now:
+            self._update(free.changed_since(self.seen))
+            self.seen = now
 
     def nodes_with(self, gpus: int) -> int:
         """How many nodes have at least so many free GPUs."""

@@ -43,12 +43,15 @@ def place_gang(
     Nothing is taken.
     """
     ready = free.ready(request)
+    is_short = ready.is_plain and rules is DEFAULT_RULES
+    found = place_plain(ready, free) if is_short else None
+    if found is not None:
+        return found
     ask = ready.ask
     if not isinstance(ask, Ask):
         return ask
-    if ask.is_plain and rules is DEFAULT_RULES:
-        found = place_plain(ready, free)
-        return _no(ready, ask, free, rules) if found is None else found
+    if is_short:
+        return _no(ready, ask, free, rules)
     with free.without(request.excluded):
         seating = seat_gang(ask, free, rules)
         if seating is None:
@@ -74,7 +77,8 @@ def place_plain(ready: Ready, free: FreeGpus) -> Placement | None:
             if level == 0:
                 node = counts.tightest_node(workers)
                 if node >= 0:
-                    return free.lone_placement(role.name, node, workers)
+                    known = ready.alone.get(node)
+                    return known or free.records.lone_placement(role.name, node, workers)
                 continue
             if level == 1:
                 counts.refresh()
@@ -82,9 +86,7 @@ def place_plain(ready: Ready, free: FreeGpus) -> Placement | None:
             if domain >= 0:
                 spots = fill(counts, level, domain, workers)
                 return Placement(
-                    assignments=tuple(
-                        free.assignment(role.name, node, count) for node, count in spots
-                    ),
+                    assignments=free.records.assignments(role.name, spots),
                     tier=level,
                     tier_name=free.tree.levels[level].name,
                 )

@@ -105,14 +105,12 @@ class Slack:
         if self._proportion.covers(self._gpus, self._resources):
             return False
         free = self._free
-        log = free.log
-        start = self._seen - free.log_start
+        now = free.log_start + len(free.log)
         if not self._is_bound:
             self._is_bound = [False] * len(free.nodes)
-        if start != len(log):
-            is_far_behind = start < 0 or len(log) - start > len(free.nodes)
-            self._update(range(len(free.nodes)) if is_far_behind else log[start:])
-            self._seen = free.log_start + len(log)
+        if self._seen != now:
+            self._update(free.changed_since(self._seen))
+            self._seen = now
         return self._nodes_bound > 0
 
     def _update(self, nodes: Iterable[int]) -> None:
