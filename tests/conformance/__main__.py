@@ -1,4 +1,4 @@
-"""`python -m tests.conformance FILE...`: run case files; ends 0 when all could be read."""
+"""`python -m tests.conformance FILE...`: run case files; ends 0 when all could be read, else 2."""
 
 import sys
 from pathlib import Path
@@ -8,6 +8,9 @@ from tests.conformance.files import UnreadableFileError, judge_file
 
 def main(arguments: list[str]) -> int:
     """Tells what became of each file."""
+    if not arguments or arguments[0].startswith("-"):
+        sys.stderr.write("usage: python -m tests.conformance FILE...\n")
+        return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
     status = 0
     for name in arguments:
         try:
@@ -17,6 +20,7 @@ def main(arguments: list[str]) -> int:
             status = 2
         else:
             sys.stdout.writelines(f"{line}\n" for line in judged.lines())
+            status = status if judged.is_read else 2
     return status
 
 

@@ -17,7 +17,7 @@ from scheduler.domain.topology import Level, Node, topology_tree
 from scheduler.engine.choosing import Rules, TieBreak
 from scheduler.engine.free_gpus import FreeGpus
 from scheduler.engine.placing import place_gang
-from tests.conformance.selecting import Json
+from tests.conformance.forms import Json, KaiCase, UnreadableCaseError, read
 from tests.conformance.verdict import Compare, Verdict
 
 _PLACING = {"allocate", "full_cycle:allocate"}
@@ -35,14 +35,15 @@ COMPARES = (Compare.FEASIBLE, Compare.NODES)
 
 
 def judge(case: Json) -> Verdict:
-    """How our answers to a case compare with the expected ones."""
+    """How our answers to a case compare with the expected ones. Raises UnreadableCaseError."""
+    case = {"id": case["id"], "name": str(case.get("name", "")), **read(KaiCase, case)}
     reason = _left_out(case)
     if reason:
         return Verdict(case=case["id"], name=case["name"], left_out=reason)
     world = _World(case)
     agrees = {Compare.FEASIBLE: True}
     differs: list[str] = []
-    for job in sorted(_pending(case), key=lambda job: -job.get("Priority", 0)):
+    for job in sorted(_pending(case), key=lambda job: -job["Priority"]):
         expected = _expected(case, job)
         before = world.shape(job)
         found = world.place(job)
@@ -59,12 +60,14 @@ def judge(case: Json) -> Verdict:
 
 
 def _left_out(case: Json) -> str:
-    if not case.get("topologies"):
+    if not case["topologies"]:
         return "no topology"
     if case["actions"] not in _PLACING:
         return "needs evictions or consolidation"
     if any(task["State"] == "Releasing" for job in case["jobs"] for task in job["Tasks"]):
         return "waits for victims to leave"
+    if any(job["RequiredGPUsPerTask"] % 1 for job in case["jobs"]):
+        return "tasks share a GPU"
     return ""
 
 
@@ -79,11 +82,11 @@ class _Expected:
 
 def _expected(case: Json, job: Json) -> _Expected | None:
     expected = case["expected"]
-    whole = (expected.get("jobs") or {}).get(job["Name"])
+    whole = expected["jobs"].get(job["Name"])
     prefix = f"{job['Name']}-"
     single = [
         facts
-        for task, facts in (expected.get("tasks") or {}).items()
+        for task, facts in expected["tasks"].items()
         if task.startswith(prefix) and task.removeprefix(prefix).isdigit()
     ]
     facts = [whole] if whole is not None else single
@@ -131,8 +134,13 @@ class _World:
         for job in case["jobs"]:
             for task in job["Tasks"]:
                 if task["State"] in _HOLDING:
+                    node = NodeName(task.get("NodeName", ""))
+                    if node not in self._pads[""].tree.index_of:
+                        raise UnreadableCaseError(
+                            f"{job['Name']} runs on {node or 'no node'}: there is no such node"
+                        )
                     for pad in self._pads.values():
-                        pad.take_worker(NodeName(task["NodeName"]), _gpus(job), _resources(job))
+                        pad.take_worker(node, _gpus(job), _resources(job))
 
     def shape(self, job: Json) -> _Shape:
         """What the job finds."""
@@ -144,7 +152,7 @@ class _World:
 
     def place(self, job: Json) -> Tasks | None:
         """Our placement, taken on every pad; None where there is none."""
-        topology = job.get("topology") or {}
+        topology = job.get("topology", {})
         required, preferred = topology.get("required"), topology.get("preferred")
         start = preferred or required
         request = GangRequest(
@@ -168,7 +176,10 @@ class _World:
         return {assignment.node: assignment.workers for assignment in found.assignments}
 
     def _pad(self, job: Json) -> FreeGpus:
-        return self._pads[(job.get("topology") or {}).get("topology") or ""]
+        name = job.get("topology", {}).get("topology", "")
+        if name not in self._pads:
+            raise UnreadableCaseError(f"{job['Name']} names the topology {name}: there is none")
+        return self._pads[name]
 
 
 def _free(nodes: Sequence[Json], keys: Sequence[str]) -> FreeGpus:
@@ -176,11 +187,9 @@ def _free(nodes: Sequence[Json], keys: Sequence[str]) -> FreeGpus:
         Node(
             name=NodeName(node["name"]),
             gpus=node["gpus"],
-            gpu_model=GpuModel(node.get("GPUName") or ""),
-            resources=Resources(
-                cpu_milli=node.get("CPUMillis", 10**9), memory_bytes=node.get("CPUMemory", 10**18)
-            ),
-            path=tuple((node.get("labels") or {}).get(key, "") for key in keys),
+            gpu_model=GpuModel(node.get("GPUName", "")),
+            resources=Resources(cpu_milli=node["CPUMillis"], memory_bytes=node["CPUMemory"]),
+            path=tuple(node["labels"].get(key, "") for key in keys),
         )
         for node in nodes
     ]
@@ -193,12 +202,11 @@ def _pending(case: Json) -> list[Json]:
 
 
 def _gpus(job: Json) -> int:
-    gpus: int = job.get("RequiredGPUsPerTask", 0)
-    return gpus
+    return int(job["RequiredGPUsPerTask"])
 
 
 def _resources(job: Json) -> Resources:
     return Resources(
-        cpu_milli=job.get("RequiredCPUsPerTask", 0),
-        memory_bytes=job.get("RequiredMemoryPerTask", 0),
+        cpu_milli=job["RequiredCPUsPerTask"],
+        memory_bytes=job["RequiredMemoryPerTask"],
     )

@@ -16,8 +16,8 @@ from scheduler.domain.topology import CLUSTER_LEVEL, NODE_LEVEL
 from scheduler.engine.choosing import Algorithm, Rules, TieBreak
 from scheduler.engine.placing import place_gang
 from scheduler.engine.replacing import replace_lost, resize_gang
+from tests.conformance.forms import Json, KueueCase, read
 from tests.conformance.kueue_world import KueueWorld, Spots, resources_of
-from tests.conformance.selecting import Json
 from tests.conformance.verdict import Compare, Verdict
 
 _ANYWHERE = {"unconstrained", "implied_unconstrained", "slices_only"}
@@ -32,7 +32,8 @@ COMPARES = (Compare.FEASIBLE, Compare.DOMAINS, Compare.EXACT)
 
 
 def judge(case: Json) -> Verdict:
-    """How our answer to a case compares with the expected one."""
+    """How our answer to a case compares with the expected one. Raises UnreadableCaseError."""
+    case = {"id": case["id"], "name": str(case.get("name", "")), **read(KueueCase, case)}
     world = KueueWorld(case)
     found = answers(case, world)
     agrees = dict.fromkeys(COMPARES, True)

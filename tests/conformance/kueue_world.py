@@ -8,8 +8,8 @@ from scheduler.domain.ids import LevelName, NodeName
 from scheduler.domain.resources import Resources
 from scheduler.domain.topology import NODE_LEVEL, Level, Node, topology_tree
 from scheduler.engine.free_gpus import FreeGpus
+from tests.conformance.forms import Json, UnreadableCaseError
 from tests.conformance.selecting import (
-    Json,
     matches_labels,
     matches_term,
     matches_terms,
@@ -70,7 +70,10 @@ class KueueWorld:
         """The full path of a domain as cases write it."""
         if len(domain) == len(self.keys) or not self.is_host_lowest:
             return tuple(domain)
-        return self._paths[domain[-1]]
+        path = self._paths.get(domain[-1])
+        if path is None:
+            raise UnreadableCaseError(f"there is no node {'/'.join(domain)}")
+        return path
 
     def path_of(self, name: NodeName) -> tuple[str, ...]:
         """The full path of one of our nodes."""
@@ -142,8 +145,10 @@ class KueueWorld:
         )
 
     def _use(self, use: Json) -> None:
-        for _ in range(use["count"]):
-            self.free.take_worker(self.node_at(use["domain"]), 0, resources_of(use["per_pod"]))
+        node = self.node_at(use["domain"])
+        if self.has(self.path_at(use["domain"])):
+            index = self.free.tree.index_of[node]
+            self.free.change(index, 0, -use["count"], resources_of(use["per_pod"]))
 
 
 def resources_of(amounts: Mapping[str, int]) -> Resources:

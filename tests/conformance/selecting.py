@@ -1,10 +1,8 @@
 """Kubernetes node selectors, affinities and taints, as node filters need them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-Json = Any
-"""A value of a case file."""
+from tests.conformance.forms import Json, UnreadableCaseError
 
 
 def matches_labels(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
@@ -36,12 +34,17 @@ def _matches(labels: Mapping[str, str], wanted: Json) -> bool:
             return have is not None
         case "DoesNotExist":
             return have is None
-        case "Gt":
-            return have is not None and int(have) > int(values[0])
-        case "Lt":
-            return have is not None and int(have) < int(values[0])
+        case "Gt" | "Lt" if len(values) == 1 and _is_number(values[0]):
+            if have is None or not _is_number(have):
+                return False
+            have_number, wanted_number = int(have), int(values[0])
+            return have_number > wanted_number if operator == "Gt" else have_number < wanted_number
         case _:
-            raise ValueError(f"unknown operator {operator!r}")
+            raise UnreadableCaseError(f"operator {operator!r} with values {values}")
+
+
+def _is_number(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
 
 
 def untolerated(taints: Sequence[Json], tolerations: Sequence[Json]) -> str:

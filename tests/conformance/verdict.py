@@ -31,6 +31,8 @@ class Verdict:
     """What was expected and what came, in short; empty if all agrees."""
     left_out: str = ""
     """Why the case was not run; empty if it was."""
+    unreadable: str = ""
+    """What in the case can not be read; it then agrees with nothing."""
     group: str = ""
     """The algorithm the case is about."""
 
@@ -42,14 +44,16 @@ def counted(verdicts: Sequence[Verdict], compare: Compare) -> tuple[int, int]:
 
 
 def lines(name: str, verdicts: Sequence[Verdict], compares: Iterable[Compare]) -> Iterator[str]:
-    """A line a comparison, then the cases that differ and those that were left out."""
+    """A line a comparison, then the cases that differ or can not be read, and those left out."""
     yield name
     for compare in compares:
         agreed, total = counted(verdicts, compare)
         yield f"{compare} {agreed}/{total}"
     for verdict in verdicts:
         missed = [compare for compare, agrees in verdict.agrees.items() if not agrees]
-        if missed:
+        if verdict.unreadable:
+            yield f"  can not be read: {verdict.case}: {verdict.unreadable}"
+        elif missed:
             where = f"{verdict.case} ({verdict.name})"
             yield f"  differs at {', '.join(missed)}: {where}: {verdict.differs}"
     left_out = [verdict for verdict in verdicts if verdict.left_out]
