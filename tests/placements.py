@@ -1,10 +1,12 @@
 """What every placement promises, told from the request and the cluster alone."""
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import product
 
 from scheduler.domain.gang import GangRequest, RoleRequest
 from scheduler.domain.ids import LevelName, NodeName
-from scheduler.domain.placement import Placement
+from scheduler.domain.placement import Assignment, Placement
 from scheduler.engine.eligible import Eligible
 from scheduler.engine.free_gpus import FreeGpus
 
@@ -23,6 +25,49 @@ def broken_promises(placement: Placement, request: GangRequest, free: FreeGpus) 
             for problem in (*_torn(placement, role, free), *_crowded(placement, role, free))
         ),
     ]
+
+
+def any_way(request: GangRequest, free: FreeGpus) -> bool:
+    """Whether any way at all to put the workers on the nodes keeps every promise."""
+    per_role = [list(_ways(role, free)) for role in request.roles]
+    return any(
+        not broken_promises(_placement(request, counts, free), request, free)
+        for counts in product(*per_role)
+    )
+
+
+def _ways(role: RoleRequest, free: FreeGpus) -> Iterator[tuple[int, ...]]:
+    """Every way to divide the workers of a role among the nodes that could each take its share."""
+    for counts in product(range(role.workers + 1), repeat=len(free.nodes)):
+        if sum(counts) == role.workers and not _on_unknown(role, counts, free):
+            yield counts
+
+
+def _on_unknown(role: RoleRequest, counts: Sequence[int], free: FreeGpus) -> bool:
+    """Whether a rule would have to hold in a domain that may be any."""
+    used = [node for node, count in enumerate(counts) if count]
+    levels = [group.within for group in role.slices if len(used) > 1]
+    if role.spread_by is not None and role.spread_workers_max < role.workers:
+        levels.append(role.spread_by)
+    return any(
+        not free.tree.domains[level][free.tree.domain_of[level][node]].is_known
+        for level in (_level(free, name) for name in levels)
+        for node in used
+    )
+
+
+def _placement(
+    request: GangRequest, counts_by_role: Sequence[Sequence[int]], free: FreeGpus
+) -> Placement:
+    tree = free.tree
+    assignments = tuple(
+        Assignment(role=role.name, node=tree.nodes[node], workers=count)
+        for role, counts in zip(request.roles, counts_by_role, strict=True)
+        for node, count in enumerate(counts)
+        if count
+    )
+    tier = tree.tier_of(assignment.node for assignment in assignments)
+    return Placement(assignments=assignments, tier=tier, tier_name=tree.levels[tier].name)
 
 
 def _not_whole(placement: Placement, request: GangRequest) -> list[str]:

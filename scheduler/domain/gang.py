@@ -142,7 +142,10 @@ def slices_of(spec: JobSpec, role: Role) -> tuple[Slice, ...]:
         named = axis_slices(
             spec.topology.axes, parallel, workers=role.workers, gpus=role.gpus_per_worker
         )
-    return named if all(role.workers % group.workers == 0 for group in named) else ()
+    if any(role.workers % group.workers for group in named):
+        return ()
+    # A worker alone is in one domain wherever it is, known or not.
+    return tuple(group for group in named if group.workers > 1)
 
 
 def axis_slices(

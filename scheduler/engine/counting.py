@@ -180,12 +180,13 @@ class FitCounts:
     def usable(self, level: int, domain: int, fits: int) -> int:
         """How many of `fits` workers in a domain may be used at once.
 
-        A cap can not be promised where it is not known which domain this is.
+        A cap can not be promised where it is not known which domain of its level this is.
         """
         cap = self.grouping.cap(level)
         if cap is None:
             return fits
-        return min(fits, cap) if self._known[level][domain] else 0
+        is_promised = level < len(self.grouping.caps) - 1 or self._known[level][domain]
+        return min(fits, cap) if is_promised else 0
 
     def share(self, level: int, domain: int, fits: int) -> int:
         """How many of `fits` workers a domain adds to the domain around it: whole slices only."""
@@ -193,7 +194,8 @@ class FitCounts:
         multiple = self.grouping.multiple(level)
         if multiple == 1:
             return fits
-        return fits - fits % multiple if self._known[level][domain] else 0
+        is_whole_inside = level > 0 and self.grouping.multiple(level - 1) == multiple
+        return fits - fits % multiple if is_whole_inside or self._known[level][domain] else 0
 
     def slices(self, level: int, domain: int, fits: int) -> int:
         """How many slices `fits` workers in a domain of the slices' level make."""

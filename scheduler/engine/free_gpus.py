@@ -44,7 +44,7 @@ class Ready:
     generation: int = -1
     """Of the pad's counts when these were looked up."""
     could_ever: bool | None = None
-    """Whether the empty cluster holds the gang; None until someone asks."""
+    """Whether the empty cluster holds the gang, or may; None until someone asks."""
 
 
 class FreeGpus(FreeNodes):

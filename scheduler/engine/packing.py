@@ -4,7 +4,7 @@
     node b   3 CPUs             seated first on a, a trainer leaves the servers b alone
 
 Nodes are gone through one by one; what is kept is which numbers of workers per role can still be
-without a seat, and the fewest nodes it takes. Work is bounded: past the bound the answer is no.
+without a seat, and the fewest nodes it takes. Work is bounded: past the bound there is no answer.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +18,10 @@ STEPS_MAX = 100_000
 
 Left = tuple[int, ...]
 """Workers per role that have no seat yet."""
+
+
+class Unsettled:
+    """It would take too long to say whether there is a way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +45,8 @@ class _Step:
 
 def pack(
     free: FreeNodes, wishes: Sequence[Wish], nodes: Iterable[int]
-) -> list[dict[int, int]] | None:
-    """Workers per node for each role; None if they do not all fit, or it takes too long to say."""
+) -> list[dict[int, int]] | Unsettled | None:
+    """Workers per node for each role; None if they do not all fit."""
     start: Left = tuple(wish.workers for wish in wishes)
     reached: dict[Left, _Step] = {start: _Step(0)}
     steps = 0
@@ -52,7 +56,7 @@ def pack(
             for seated in _fullest(free, wishes, node, left):
                 steps += 1
                 if steps > STEPS_MAX:
-                    return None
+                    return Unsettled()
                 after = tuple(have - here for have, here in zip(left, seated, strict=True))
                 known = fuller.get(after)
                 if known is None or known.nodes_used > step.nodes_used + 1:

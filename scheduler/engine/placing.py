@@ -25,7 +25,7 @@ from scheduler.engine.choosing import (
 from scheduler.engine.companion import Companion
 from scheduler.engine.filling import fill
 from scheduler.engine.free_gpus import FreeGpus, Ready
-from scheduler.engine.packing import Wish, pack
+from scheduler.engine.packing import Unsettled, Wish, pack
 from scheduler.engine.reasons import why_not
 
 PACKED_MAX = 8
@@ -95,14 +95,20 @@ def place_plain(ready: Ready, free: FreeGpus) -> Placement | None:
 
 def _no(ready: Ready, ask: Ask, free: FreeGpus, rules: Rules) -> Blocked:
     if ready.could_ever is None:
-        empty = free.empty()
-        on_empty = empty.ready(ask.request)
-        ready.could_ever = (
-            place_plain(on_empty, empty) is not None
-            if ask.is_plain
-            else seat_gang(ask, empty, rules) is not None
-        )
+        ready.could_ever = _could_ever(ask, free.empty(), rules)
     return why_not(ask, free, could_ever=ready.could_ever)
+
+
+def _could_ever(ask: Ask, empty: FreeGpus, rules: Rules) -> bool:
+    """Whether the empty cluster holds the gang; where nobody can say so soon, it might."""
+    if ask.is_plain:
+        return place_plain(empty.ready(ask.request), empty) is not None
+    if seat_gang(ask, empty, rules) is not None:
+        return True
+    search = _Search(
+        ask=ask, free=empty, rules=rules, level=ask.widest, is_start=False, is_widest=True
+    )
+    return any(search.may_have_missed(gang) for gang in ask.choices)
 
 
 def seat_gang(ask: Ask, free: FreeGpus, rules: Rules = DEFAULT_RULES) -> Seating | None:
@@ -160,8 +166,7 @@ class _Search:
             return None
         if not gang.others:
             return self._seat_alone(gang.main)
-        is_first_fit = self.rules.algorithm is Algorithm.FIRST_FIT
-        if gang.companion is not None and not is_first_fit:
+        if gang.companion is not None and self._is_pair(gang):
             return self._seat_pair(gang.main, gang.companion)
         return self._seat_together(gang)
 
@@ -209,8 +214,29 @@ class _Search:
             ):
                 yield domain
 
+    def may_have_missed(self, gang: GangAsk) -> bool:
+        """Whether there may be a way to seat several roles, though `seat` has found none."""
+        if not gang.others or self._is_pair(gang):
+            return False
+        domains = list(islice(self._domains_for_all(gang), PACKED_MAX + 1))
+        if all(ask.grouping.is_plain for ask in gang) and len(domains) <= PACKED_MAX:
+            return any(isinstance(self._pack(domain, gang), Unsettled) for domain in domains)
+        return bool(domains)
+
+    def _is_pair(self, gang: GangAsk) -> bool:
+        return gang.companion is not None and self.rules.algorithm is not Algorithm.FIRST_FIT
+
     def _packed(self, domain: int, gang: GangAsk) -> Seating | None:
-        """Seats for all roles inside one domain by trying every way."""
+        """Seats for all roles inside one domain, where trying every way has found them."""
+        packed = self._pack(domain, gang)
+        if packed is None or isinstance(packed, Unsettled):
+            return None
+        return {
+            ask.role.name: [Share(node, workers) for node, workers in workers_by_node.items()]
+            for ask, workers_by_node in zip(gang, packed, strict=True)
+        }
+
+    def _pack(self, domain: int, gang: GangAsk) -> list[dict[int, int]] | Unsettled | None:
         wishes = [
             Wish(
                 workers=ask.role.workers,
@@ -219,13 +245,7 @@ class _Search:
             )
             for ask in gang
         ]
-        packed = pack(self.free, wishes, self.free.tree.domains[self.level][domain].nodes)
-        if packed is None:
-            return None
-        return {
-            ask.role.name: [Share(node, workers) for node, workers in workers_by_node.items()]
-            for ask, workers_by_node in zip(gang, packed, strict=True)
-        }
+        return pack(self.free, wishes, self.free.tree.domains[self.level][domain].nodes)
 
     def _seat_in(self, domain: int, gang: GangAsk) -> Seating | None:
         """Seats for all roles inside one domain, the largest needs first."""

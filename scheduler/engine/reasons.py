@@ -30,6 +30,7 @@ def why_not(ask: Ask, free: FreeGpus, *, could_ever: bool) -> Blocked:
     if fit_max >= role.role.workers:
         # Each role fits alone: what lacks is room for this one beside the others.
         fit_max = role.role.workers - 1
+    fit_by_level = [min(fit, fit_max) for fit in fit_by_level]
     reasons = nodes_by_reason(ask, role, free)
     if not could_ever:
         return NeverFits(

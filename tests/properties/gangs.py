@@ -142,11 +142,19 @@ def gangs_found_if_any(draw: st.DrawFn) -> GangRequest:
 
 
 @st.composite
-def gangs(draw: st.DrawFn, *, roles_max: int = 3) -> GangRequest:
+def small_gangs(draw: st.DrawFn, *, roles_max: int = 3) -> GangRequest:
+    """A gang of any kind for which every way can be tried."""
+    return draw(gangs(roles_max=roles_max, workers_max=4 if roles_max == 1 else 2))
+
+
+@st.composite
+def gangs(draw: st.DrawFn, *, roles_max: int = 3, workers_max: int = 6) -> GangRequest:
     """A gang of any kind."""
     count = draw(st.integers(1, roles_max))
     return GangRequest(
-        roles=tuple(draw(role_requests(f"role{number}")) for number in range(count)),
+        roles=tuple(
+            draw(role_requests(f"role{number}", workers_max=workers_max)) for number in range(count)
+        ),
         models=draw(st.sampled_from([(), (), (GpuModel("A"),), (GpuModel("B"), GpuModel("A"))])),
         mixes_models=draw(st.booleans()),
         required=draw(_levels()),

@@ -11,9 +11,17 @@ from scheduler.domain.placement import NeverFits, Placement, TooFewGpus
 from scheduler.domain.topology import Node
 from scheduler.engine.choosing import Algorithm, Rules, TieBreak
 from scheduler.engine.placing import place_gang
-from tests.placements import broken_promises
+from tests.placements import any_way, broken_promises
 from tests.proof import times
-from tests.properties.gangs import World, gangs, gangs_found_if_any, nodes, plain_gangs, worlds
+from tests.properties.gangs import (
+    World,
+    gangs,
+    gangs_found_if_any,
+    nodes,
+    plain_gangs,
+    small_gangs,
+    worlds,
+)
 
 ALL_RULES = [
     Rules(algorithm=algorithm, tie_break=tie_break, is_anywhere=is_anywhere)
@@ -81,7 +89,7 @@ def test_a_no_accounts_for_every_node(world: World, gang: GangRequest) -> None:
 
 
 @many
-@given(worlds(is_odd=True), gangs())
+@given(worlds(is_odd=True), gangs_found_if_any())
 def test_never_is_said_exactly_when_the_empty_cluster_has_no_room(
     world: World, gang: GangRequest
 ) -> None:
@@ -91,6 +99,24 @@ def test_never_is_said_exactly_when_the_empty_cluster_has_no_room(
 
     assert isinstance(answer, NeverFits) <= (not fits_empty)
     assert isinstance(answer, TooFewGpus | Placement) <= fits_empty
+
+
+@many
+@given(worlds(is_odd=True, nodes_max=3), small_gangs())
+def test_never_is_said_only_where_trying_every_way_finds_none(
+    world: World, gang: GangRequest
+) -> None:
+    free = world.pad()
+    if isinstance(place_gang(gang, free), NeverFits):
+        assert not any_way(_without_exclusions(gang), free.empty())
+
+
+@many
+@given(worlds(is_odd=True, nodes_max=3), small_gangs(roles_max=1))
+def test_a_no_to_one_role_stands_where_every_way_is_tried(world: World, gang: GangRequest) -> None:
+    free = world.pad()
+
+    assert isinstance(place_gang(gang, free), Placement) == any_way(gang, free)
 
 
 def _without_exclusions(gang: GangRequest) -> GangRequest:

@@ -131,6 +131,18 @@ def test_a_gang_goes_to(
             id="no rack gets more than the spread allows",
         ),
         pytest.param(
+            "b1/?: 8\nb2/r1: 8",
+            a_gang(2, 1, spread=("block", 1)),
+            {"b1-?-n0": 1, "b2-r1-n0": 1},
+            id="a spread over blocks does not ask for the rack",
+        ),
+        pytest.param(
+            "b1/?: 3 3",
+            a_gang(4, 1, slices=[(4, "block"), (2, "node")]),
+            {"b1-?-n0": 2, "b1-?-n1": 2},
+            id="slices within block and node do not ask for the rack",
+        ),
+        pytest.param(
             "r1: 8",
             a_gang(2, 1, spread=("rack", 4)),
             {"r1-n0": 2},

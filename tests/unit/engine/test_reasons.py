@@ -14,6 +14,7 @@ from scheduler.engine.free_gpus import FreeGpus
 from scheduler.engine.placing import place_gang
 from tests.builders import a_node
 from tests.pads import a_gang, a_pad, a_role_request
+from tests.placements import any_way
 
 BIG = Resources(cpu_milli=64_000, memory_bytes=64)
 
@@ -131,3 +132,22 @@ def test_every_reason_has_words(reason: str) -> None:
     )
 
     assert reason not in explain(blocked)
+
+
+def test_never_is_not_said_of_roles_that_another_order_would_have_seated() -> None:
+    # The servers are seated first and take the seats beside the only GPU; on n1 they would not.
+    seats = [
+        Node(name=NodeName(f"n{number}"), gpus=1 - number, workers_max=2, path=(f"r{number}",))
+        for number in range(2)
+    ]
+    free = a_free(*seats)
+    gang = a_gang(
+        roles=[
+            a_role_request("servers", workers=2, gpus=0, slices=[(2, "rack")]),
+            a_role_request("trainer", workers=1, gpus=1),
+            a_role_request("logger", workers=1, gpus=0),
+        ]
+    )
+    assert any_way(gang, free)
+
+    assert not isinstance(place_gang(gang, free), NeverFits)
