@@ -17,7 +17,8 @@ from scheduler.domain.quantities import QuantityError, parse_duration, render_du
 KNOB_TEXTS: Final[Mapping[str, str]] = {
     "policy": "Policy that orders the queues, waits for closer GPUs and moves gangs: `dally`, one "
     "of its variants, or a baseline such as `fifo` (strict in each queue) or `fifo-backfill`.",
-    "first_fit": "Place gangs on the first nodes with room instead of where they fit tightest.",
+    "placing": "How nodes are chosen for a gang: `best-fit` (tightest), `least-free` (smallest "
+    "holes first), `balanced` (evenly over few domains) or `first-fit`.",
     "start_timeout": "Time from reservation to all workers running; after it a gang is unwound.",
     "restart_backoff": "First wait after a failed attempt; it doubles with each failure in a row.",
     "restart_backoff_max": "Longest wait after a failed attempt.",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.knobs import Algorithm, PolicyKnobs
 from scheduler.domain.topology import Node
 from scheduler.engine.ladders import Ladders, NoDistance, StepTimesMaker
 from scheduler.network.fabric import Fabric
@@ -109,8 +109,9 @@ def knobs_of(options: RunOptions) -> PolicyKnobs:
     for name in sorted(set(options.knobs) - names):
         raise OptionError("--knob", f"no knob named {name!r}; there are {', '.join(sorted(names))}")
     knobs = PolicyKnobs(policy=options.policy, **options.knobs)  # type: ignore[arg-type]  # checked by name
-    is_first_fit = knobs.first_fit or options.allocation is Allocation.EIGHT_A_NODE
-    return replace(knobs, first_fit=is_first_fit)
+    if options.allocation is Allocation.EIGHT_A_NODE:
+        return replace(knobs, placing=Algorithm.FIRST_FIT)
+    return knobs
 
 
 def check_policy(name: str) -> None:

@@ -17,7 +17,7 @@ KnobTexts = Mapping[str, str]
 
 CLUSTER_KNOBS = frozenset(
     {
-        "first_fit",
+        "placing",
         "node_lost_after",
         "order",
         "ends_min",

@@ -6,6 +6,19 @@ from enum import StrEnum
 from scheduler.domain.instants import DAY, HOUR, MINUTE, Duration, seconds
 
 
+class Algorithm(StrEnum):
+    """How domains and nodes are chosen for a gang."""
+
+    BEST_FIT = "best-fit"
+    """The tightest domain that holds it, inside it as few sub-domains as can be."""
+    LEAST_FREE = "least-free"
+    """At the closest level that holds it the smallest holes first."""
+    BALANCED = "balanced"
+    """As evenly as can be over as few domains as hold it."""
+    FIRST_FIT = "first-fit"
+    """The first in topology order that have room."""
+
+
 class WaitClock(StrEnum):
     """When the clock of a waiting job runs."""
 
@@ -59,8 +72,7 @@ class PolicyKnobs:
     """Numbers of the scheduling policy; each has a description in settings.py."""
 
     policy: str = "dally"
-    first_fit: bool = False
-    """Gangs go to the first nodes that have room, not to the tightest that hold them."""
+    placing: Algorithm = Algorithm.BEST_FIT
     start_timeout: Duration = seconds(600)
     """Time from reservation to all workers running; after it the gang is unwound."""
     restart_backoff: Duration = seconds(10)

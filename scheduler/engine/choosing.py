@@ -15,23 +15,10 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from scheduler.domain.ids import LevelName
+from scheduler.domain.knobs import Algorithm
 from scheduler.engine.companion import Companion
 from scheduler.engine.counting import FitCounts
 from scheduler.engine.gpu_order import GANGS_MAX
-
-
-class Algorithm(StrEnum):
-    """How domains are chosen."""
-
-    BEST_FIT = "best-fit"
-    LEAST_FREE = "least-free"
-    FIRST_FIT = "first-fit"
-    BALANCED = "balanced"
-
-    @property
-    def is_in_order(self) -> bool:
-        """Whether domains are filled in one order, the last one too."""
-        return self in (Algorithm.LEAST_FREE, Algorithm.FIRST_FIT)
 
 
 class TieBreak(StrEnum):
@@ -56,9 +43,18 @@ class Rules:
     """Distance does not matter: what does not fit in one domain of the first level goes into
     several of them, wherever they are."""
 
+    @property
+    def is_in_order(self) -> bool:
+        """Whether domains are filled in one order, the last one too."""
+        return self.algorithm in (Algorithm.LEAST_FREE, Algorithm.FIRST_FIT)
+
 
 DEFAULT_RULES = Rules()
-FIRST_FIT = Rules(algorithm=Algorithm.FIRST_FIT)
+RULES = {
+    algorithm: DEFAULT_RULES if algorithm is Algorithm.BEST_FIT else Rules(algorithm=algorithm)
+    for algorithm in Algorithm
+}
+"""Per algorithm; those of best fit are known to the short way by being the default ones."""
 
 
 class Share(NamedTuple):
@@ -135,7 +131,7 @@ class Tally:
         return (
             not self.scores
             and self.companion is None
-            and not self.rules.algorithm.is_in_order
+            and not self.rules.is_in_order
             and self.rules.tie_break is TieBreak.UPLINKS
         )
 
@@ -241,7 +237,7 @@ def take(tally: Tally, level: int, domains: Iterable[int], wanted: Wanted) -> li
         shares.append(first)
         units -= first.workers // unit
         rest.remove(first.domain)
-    is_best_fit = not tally.rules.algorithm.is_in_order
+    is_best_fit = not tally.rules.is_in_order
     for index, domain in enumerate(rest):
         if units <= 0:
             break
@@ -326,14 +322,14 @@ def _fitting(tally: Tally, level: int, groups: int, *, is_widest: bool) -> int:
     """The domain of `level` that takes the whole gang; -1 if none does."""
     if tally.is_indexed:
         return tally.counts.tightest(level, groups)
-    if not tally.scores and not tally.rules.algorithm.is_in_order:
+    if not tally.scores and not tally.rules.is_in_order:
         return _fitting_beside(tally, level, groups)
     size = tally.counts.grouping.size
     fitting = [d for d in tally.counts.known(level) if tally.value_beside(level, d, size) >= groups]
     if not fitting:
         return -1
     first = min(fitting, key=lambda d: tally.order_beside(level, d, size))
-    if tally.rules.algorithm.is_in_order:
+    if tally.rules.is_in_order:
         return first
     if tally.scores and not is_widest:
         # A preferred domain that is too small leads to a wider level, not to a worse domain.

@@ -6,13 +6,13 @@ from itertools import islice
 
 from scheduler.domain.gang import GangRequest
 from scheduler.domain.ids import NodeName, RoleName
+from scheduler.domain.knobs import Algorithm
 from scheduler.domain.placement import Assignment, Blocked, Placement
 from scheduler.domain.topology import TopologyTree
 from scheduler.engine.asking import Ask, GangAsk, RoleAsk
 from scheduler.engine.balancing import balanced
 from scheduler.engine.choosing import (
     DEFAULT_RULES,
-    Algorithm,
     Rules,
     Share,
     Tally,

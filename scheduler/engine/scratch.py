@@ -9,7 +9,7 @@ from scheduler.domain.placement import Blocked, Placement
 from scheduler.domain.plan import Promise, Start, Stop, Wait
 from scheduler.domain.snapshot import Snapshot
 from scheduler.domain.waits import WaitObservation
-from scheduler.engine.choosing import DEFAULT_RULES, FIRST_FIT, Rules
+from scheduler.engine.choosing import RULES, Rules
 from scheduler.engine.placing import place_gang
 from scheduler.engine.replacing import replace_lost
 from scheduler.engine.standing import Standing
@@ -55,7 +55,7 @@ class Scratch:
     @property
     def rules(self) -> Rules:
         """How gangs are placed."""
-        return FIRST_FIT if self.snapshot.knobs.first_fit else DEFAULT_RULES
+        return RULES[self.snapshot.knobs.placing]
 
     def place(self, waiting: Waiting) -> Placement | Blocked:
         """Where the gang fits now, or why nowhere; whether the policy likes it is not asked."""

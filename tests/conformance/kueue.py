@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from scheduler.domain.gang import GangRequest, RoleRequest
 from scheduler.domain.ids import RoleName
 from scheduler.domain.job import Slice
+from scheduler.domain.knobs import Algorithm
 from scheduler.domain.placement import Assignment, Placement
 from scheduler.domain.topology import CLUSTER_LEVEL, NODE_LEVEL
-from scheduler.engine.choosing import Algorithm, Rules, TieBreak
+from scheduler.engine.choosing import Rules, TieBreak
 from scheduler.engine.placing import place_gang
 from scheduler.engine.replacing import replace_lost, resize_gang
 from tests.conformance.forms import Json, KueueCase, read

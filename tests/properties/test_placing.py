@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.domain.gang import GangRequest
+from scheduler.domain.knobs import Algorithm
 from scheduler.domain.placement import NeverFits, Placement, TooFewGpus
 from scheduler.domain.topology import Node
-from scheduler.engine.choosing import Algorithm, Rules, TieBreak
+from scheduler.engine.choosing import Rules, TieBreak
 from scheduler.engine.placing import place_gang
 from tests.placements import any_way, broken_promises
 from tests.proof import times

@@ -8,7 +8,7 @@ import pytest
 from scheduler.domain.ids import NodeName, QueueName
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Job
-from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.knobs import Algorithm, PolicyKnobs
 from scheduler.domain.placement import BackingOff, BehindHead, NeverFits, TooFewGpus
 from scheduler.domain.plan import Plan
 from scheduler.domain.queue import Queue
@@ -18,6 +18,7 @@ from scheduler.engine.invariants import check_plan
 from scheduler.engine.standing import Standing
 from scheduler.policies.registry import POLICIES, policy_named
 from tests.builders import a_job, a_queue, a_snapshot, at
+from tests.pads import spots
 
 BACKFILL = PolicyKnobs(policy="fifo-backfill")
 
@@ -166,3 +167,19 @@ def test_a_decision_leaves_what_it_stands_on_as_it_was() -> None:
     first = decide_on(standing, snapshot, policy_named("fifo"))
     assert started(first.plan) == ["a"]
     assert decide_on(standing, snapshot, policy_named("fifo")) == first
+
+
+@pytest.mark.parametrize(
+    ("placing", "expected"),
+    [
+        pytest.param(Algorithm.BEST_FIT, {"r1-n0": 1, "r1-n1": 5}, id="fullest, last one tight"),
+        pytest.param(Algorithm.LEAST_FREE, {"r1-n0": 2, "r1-n2": 4}, id="smallest holes"),
+        pytest.param(Algorithm.BALANCED, {"r1-n1": 3, "r1-n2": 3}, id="evenly"),
+        pytest.param(Algorithm.FIRST_FIT, {"r1-n0": 2, "r1-n1": 4}, id="in topology order"),
+    ],
+)
+def test_a_knob_chooses_how_nodes_are_chosen(placing: Algorithm, expected: dict[str, int]) -> None:
+    knobs = PolicyKnobs(policy="fifo", placing=placing)
+    plan = planned(a_snapshot("r1: 2 5 4", pending=[a_job("a", workers=6, gpus=1)], knobs=knobs))
+
+    assert spots(plan.start[0].placement) == expected

@@ -6,6 +6,7 @@ import pytest
 
 from scheduler.domain.gang import GangRequest, NodeFilter
 from scheduler.domain.ids import GpuModel, LevelName, NodeName, PoolName, RoleName
+from scheduler.domain.knobs import Algorithm
 from scheduler.domain.placement import (
     LevelMissing,
     NeverFits,
@@ -15,7 +16,7 @@ from scheduler.domain.placement import (
 )
 from scheduler.domain.resources import Resources
 from scheduler.domain.topology import Level, Node, topology_tree
-from scheduler.engine.choosing import Algorithm, Rules
+from scheduler.engine.choosing import Rules
 from scheduler.engine.free_gpus import FreeGpus
 from scheduler.engine.placing import place_gang, placement_of
 from tests.builders import a_node

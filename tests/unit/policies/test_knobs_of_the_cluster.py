@@ -30,7 +30,7 @@ def read_off_the_cluster() -> Iterator[tuple[str, str]]:
 
 def test_what_is_read_off_the_cluster_can_not_be_set_for_a_queue() -> None:
     read = dict(read_off_the_cluster())
-    assert {"hold_after", "first_fit", "residual_default"} <= read.keys()
+    assert {"hold_after", "placing", "residual_default"} <= read.keys()
     # Each queue's own policy is looked up by those who may have one.
     assert read.keys() - {"policy"} <= CLUSTER_KNOBS, read
 
