@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.network_rows import collective_rows, read_csv
+from bench.network_rows import collective_rows
+from bench.network_table import read_csv
 from scheduler.network.collectives import bus_factor
 from scheduler.network.overlap import BUCKET_BYTES, bucketed_step_s
 from scheduler.network.units import GB, MICROSECOND
