@@ -69,13 +69,19 @@ class LevelSection(Section):
         default=None, description="Nodes in one domain, for nodes that do not say where they stand."
     )
     oversubscription: float = Field(
-        default=1.0, gt=0, description="Rate of the nodes of a domain over that of its uplinks."
+        default=1.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="Rate of the nodes of a domain over that of its uplinks.",
     )
     bandwidth: Bytes = Field(
         default=0, description="Bytes per second of a domain's uplinks, one direction; 0: unknown."
     )
-    latency_seconds: float = Field(
-        default=0.0, ge=0, description="Added to a message that leaves the domain."
+    latency_seconds: float | None = Field(
+        default=None,
+        ge=0,
+        allow_inf_nan=False,
+        description="Added to a message that leaves the domain; default: as the fabric has it.",
     )
     uplinks: int = Field(
         default=0,
@@ -83,8 +89,10 @@ class LevelSection(Section):
         le=COUNT_MAX,
         description="Equal uplinks over which flows are hashed (ECMP); 0: one fat link.",
     )
-    nvlink: bool = Field(
-        default=False, description="Each domain is one NVLink domain, as in GB200 NVL72."
+    nvlink: bool | None = Field(
+        default=None,
+        description="Each domain is one NVLink domain, as in GB200 NVL72; default: as the fabric "
+        "has it.",
     )
 
 

@@ -7,10 +7,11 @@ from functools import partial
 from scheduler.domain.knobs import Algorithm, PolicyKnobs
 from scheduler.domain.topology import Node
 from scheduler.engine.ladders import Ladders, NoDistance, StepTimesMaker
+from scheduler.network.cluster_fabric import main_gpu_model
 from scheduler.network.fabric import Fabric
 from scheduler.policies.registry import POLICIES
 from simulator.errors import OptionError
-from simulator.fabric import NetworkOptions, fabric_of, main_gpu_model
+from simulator.fabric import NetworkOptions, fabric_of
 from simulator.faults import NO_FAULTS, FaultOptions
 from simulator.loading import Allocation, Loaded, loaded
 from simulator.network_speeds import NetworkSpeeds, network_of
@@ -77,7 +78,7 @@ def staged(trace: Trace, topology: Topology, options: RunOptions) -> Staged:
     fabric = profiles = None
     if options.network is not None:
         fabric = fabric_of(topology, options.network)
-        profiles = Profiles(fabric, main_gpu_model(topology), options.seed, options.view)
+        profiles = Profiles(fabric, main_gpu_model(topology.nodes()), options.seed, options.view)
     world = loaded(
         trace.jobs,
         topology,
@@ -141,5 +142,5 @@ def _speeds(
     if network is None or fabric is None:
         return FullSpeed
     ideal = fabric_of(topology, NetworkOptions(jitter=network.jitter))
-    model = main_gpu_model(topology)
+    model = main_gpu_model(topology.nodes())
     return lambda: NetworkSpeeds(network_of(fabric, ideal, nodes, model))

@@ -28,7 +28,7 @@ import yaml
 from scheduler.domain.ids import GpuModel, LevelName, NodeName
 from scheduler.domain.links import NodeLinksPlan
 from scheduler.domain.quantities import QuantityError, parse_bytes
-from scheduler.domain.topology import Level, Node
+from scheduler.domain.topology import Level, Node, Uplink
 from simulator.errors import TopologyError
 
 
@@ -68,7 +68,7 @@ class Topology:
     """Closest first."""
     groups: tuple[NodeGroup, ...]
     fabric: str = ""
-    """Preset of the network model; empty for the usual one of the first group's GPU model."""
+    """Preset of the network model; empty for the usual one of the model most GPUs are of."""
     links: tuple[NodeLinksPlan, ...] = ()
     """What is not usual about the links of nodes, by GPU model."""
 
@@ -84,7 +84,19 @@ class Topology:
 
     def domain_levels(self) -> tuple[Level, ...]:
         """The levels as the scheduler knows them."""
-        return tuple(Level(name=level.name) for level in self.levels)
+        return tuple(
+            Level(
+                name=level.name,
+                uplink=Uplink(
+                    bytes_per_s=level.bandwidth,
+                    latency_s=level.latency_s,
+                    oversubscription=level.oversubscription,
+                    parallel=level.uplinks,
+                    is_nvlink=level.is_nvlink,
+                ),
+            )
+            for level in self.levels
+        )
 
     def nodes(self) -> tuple[Node, ...]:
         """All nodes, by name."""
@@ -211,7 +223,7 @@ class _Section:
     def factor(self, name: str) -> float:
         """A number above 0; 1 if it is left out."""
         value = self._value.get(name, 1.0)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < inf:
             raise self.error(name, f"{value!r} is not a number above 0")
         return float(value)
 

@@ -24,19 +24,20 @@ class Uplink:
 
     bytes_per_s: float = 0.0
     """Capacity, one direction; 0 where it is not known."""
-    latency_s: float = 0.0
-    """Added to a message that leaves the domain."""
+    latency_s: float | None = None
+    """Added to a message that leaves the domain; None: as the fabric has it."""
     oversubscription: float = 1.0
     """What the members of the domain can send together, divided by what its uplink carries."""
     parallel: int = 0
     """Equal links over which flows are hashed (ECMP); 0: taken as one fat link."""
-    is_nvlink: bool = False
-    """Whether the domain is one NVLink domain, so that inside it GPUs need no NIC."""
+    is_nvlink: bool | None = None
+    """Whether the domain is one NVLink domain, so that inside it GPUs need no NIC; None: as the
+    fabric has it."""
 
     def __post_init__(self) -> None:
         assert self.parallel >= 0
         assert self.bytes_per_s >= 0.0
-        assert self.latency_s >= 0.0
+        assert self.latency_s is None or self.latency_s >= 0.0
         assert self.oversubscription > 0.0
 
 

@@ -1,4 +1,13 @@
-"""The fabric of a cluster as observed: its own levels and sizes, links as said or as is usual."""
+"""The fabric of a cluster, live or simulated: its levels and sizes, links as said or as is usual.
+
+network between nodes    the named preset; else the usual one of the main GPU model
+nodes of the preset's    as the preset has them. "The preset's" are the nodes of its GPU family,
+                         h100-roce: all H100; where there are none, those of the main GPU model
+all other nodes          as usual for their GPU model
+any node                 what `links` says of its GPU model wins
+a level                  what the topology says of it; what it leaves open, as the preset's
+                         level of that name
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,6 +17,7 @@ from scheduler.domain.ids import GpuModel
 from scheduler.domain.links import FabricPlan
 from scheduler.domain.topology import CLUSTER_LEVEL, Level, Node
 from scheduler.network.fabric import Fabric, FabricLevel, NodeLinks
+from scheduler.network.model_timing import gpu_family
 from scheduler.network.presets import PRESETS, preset_for
 
 USUAL = FabricPlan()
@@ -17,27 +27,34 @@ USUAL = FabricPlan()
 def fabric_of_cluster(
     levels: Sequence[Level], nodes: Sequence[Node], plan: FabricPlan = USUAL
 ) -> Fabric:
-    """Levels (closest first) and nodes as observed, with the links that `plan` names.
-
-    Without a named preset the network is that of the GPU model most GPUs are of; its name breaks
-    ties. Nodes of that model are the preset's; others are as usual for theirs.
-    """
-    gpus: Counter[GpuModel] = Counter()
-    for node in nodes:
-        gpus[node.gpu_model] += node.gpus
-    models = sorted(gpus, key=lambda model: (-gpus[model], model))
-    main_model = models[0] if models else GpuModel("")
-    main = PRESETS[plan.preset] if plan.preset else preset_for(main_model)
+    """Levels (closest first) and nodes, with the links that `plan` names."""
+    main_model = main_gpu_model(nodes)
+    preset = PRESETS[plan.preset] if plan.preset else preset_for(main_model)
+    models = sorted({node.gpu_model for node in nodes})
+    named = {model for model in models if gpu_family(model) == _family(preset)} or {main_model}
     types = {
-        model: _node_type(model, nodes, plan, main if model == main_model else preset_for(model))
+        model: _node_type(model, nodes, plan, preset if model in named else preset_for(model))
         for model in models
     }
     return replace(
-        main,
-        default_node=types.get(main_model, main.default_node),
+        preset,
+        default_node=types.get(main_model, preset.default_node),
         nodes_by_gpu_model=types,
-        levels=_levels(levels, nodes),
+        levels=_levels(levels, nodes, preset),
     )
+
+
+def main_gpu_model(nodes: Sequence[Node]) -> GpuModel:
+    """The model most GPUs are of; its name breaks ties."""
+    gpus: Counter[GpuModel] = Counter()
+    for node in nodes:
+        gpus[node.gpu_model] += node.gpus
+    return min(gpus, key=lambda model: (-gpus[model], model), default=GpuModel(""))
+
+
+def _family(preset: Fabric) -> GpuModel:
+    """The GPUs a preset is of, which its name begins with."""
+    return gpu_family(preset.name.split("-")[0])
 
 
 def _node_type(
@@ -55,21 +72,26 @@ def _node_type(
     )
 
 
-def _levels(levels: Sequence[Level], nodes: Sequence[Node]) -> tuple[FabricLevel, ...]:
+def _levels(
+    levels: Sequence[Level], nodes: Sequence[Node], preset: Fabric
+) -> tuple[FabricLevel, ...]:
+    known = {level.name: level for level in preset.levels}
     found = []
     for place, level in enumerate(levels):
         # Paths are widest first, levels closest first.
         width = len(levels) - place
         sizes = Counter(node.path[:width] for node in nodes)
+        uplink = level.uplink
+        usual = known.get(level.name, FabricLevel(name=level.name, nodes=1))
         found.append(
             FabricLevel(
                 name=level.name,
                 nodes=max(sizes.values(), default=1),
-                oversubscription=level.uplink.oversubscription,
-                hop_s=level.uplink.latency_s,
-                uplinks=level.uplink.parallel,
-                is_nvlink=level.uplink.is_nvlink,
-                uplink_bytes_per_s=level.uplink.bytes_per_s,
+                oversubscription=uplink.oversubscription,
+                hop_s=usual.hop_s if uplink.latency_s is None else uplink.latency_s,
+                uplinks=uplink.parallel,
+                is_nvlink=usual.is_nvlink if uplink.is_nvlink is None else uplink.is_nvlink,
+                uplink_bytes_per_s=uplink.bytes_per_s,
             )
         )
     found.append(FabricLevel(name=CLUSTER_LEVEL, nodes=max(1, len(nodes))))

@@ -14,6 +14,8 @@ from scheduler.network.fabric import Fabric
 from scheduler.network.iteration import iteration_time
 from scheduler.network.presets import PRESETS
 from scheduler.network.shape import Shape, shape_of_counts
+from simulator.fabric import NetworkOptions, fabric_of
+from simulator.topology_file import LevelPlan, NodeGroup, Topology
 from tests.builders import a_node
 
 A100, H100 = GpuModel("A100-80GB"), GpuModel("H100-80GB")
@@ -100,6 +102,69 @@ def test_other_gpu_models_keep_their_usual_nodes() -> None:
     fabric = fabric_of_cluster(LEVELS, mixed(NODES), FabricPlan(preset="h100-efa"))
     usual = PRESETS["a100-hdr"].default_node
     assert fabric.node(A100) == replace(usual, gpus=4)
+
+
+def test_a_preset_is_of_the_nodes_of_its_gpus_even_where_others_are_more() -> None:
+    nodes = [
+        *(a_node(f"a{n}", gpus=8, gpu_model=A100) for n in range(6)),
+        a_node("b0", gpus=8, gpu_model=GpuModel("A100-40GB")),
+        a_node("h0", gpus=8, gpu_model=H100),
+    ]
+    fabric = fabric_of_cluster((), nodes, FabricPlan(preset="h100-roce"))
+    assert fabric.network == PRESETS["h100-roce"].network
+    assert fabric.node(H100) == PRESETS["h100-roce"].default_node
+    assert fabric.node(A100) == PRESETS["a100-hdr"].default_node
+    # Memory sizes are one family: all A100 have the NICs of p4d.
+    efa = fabric_of_cluster((), nodes, FabricPlan(preset="a100-efa"))
+    for model in (A100, GpuModel("A100-40GB")):
+        assert efa.node(model) == PRESETS["a100-efa"].default_node
+
+
+def test_a_preset_of_gpus_that_are_not_there_is_of_the_model_most_gpus_are_of() -> None:
+    fabric = fabric_of_cluster(LEVELS, mixed(NODES), FabricPlan(preset="v100-tcp"))
+    assert fabric.node(H100) == PRESETS["v100-tcp"].default_node
+    assert fabric.node(A100) == replace(PRESETS["a100-hdr"].default_node, gpus=4)
+
+
+@pytest.mark.parametrize(
+    ("uplink", "is_nvlink"),
+    [
+        pytest.param(Uplink(), True, id="as the fabric has it"),
+        pytest.param(Uplink(is_nvlink=False), False, id="said not to be"),
+    ],
+)
+def test_a_level_that_says_nothing_is_as_the_fabric_has_it(
+    uplink: Uplink, *, is_nvlink: bool
+) -> None:
+    # The name that nodes' NVLink cliques have in Kubernetes.
+    level = Level(name=LevelName("nvlink-domain"), uplink=uplink)
+    nodes = [
+        a_node(f"n{n}", gpus=4, gpu_model=GpuModel("GB200"), path=(f"d{n // 18}",))
+        for n in range(36)
+    ]
+    fabric = fabric_of_cluster((level,), nodes)
+    assert fabric.levels[0].is_nvlink is is_nvlink
+    assert fabric.levels[0].nodes == 18
+
+
+def test_live_and_simulated_clusters_have_one_fabric() -> None:
+    rack = LevelPlan(name=RACK, nodes=4, oversubscription=4.0, latency_s=1e-6, uplinks=2)
+    groups = (
+        NodeGroup(count=8, gpus=8, gpu_model=H100),
+        NodeGroup(count=4, gpus=4, gpu_model=A100),
+    )
+    links = (NodeLinksPlan(gpu_model=A100, nics=2),)
+    topology = Topology(
+        name="two kinds", levels=(rack,), groups=groups, fabric="h100-roce", links=links
+    )
+    live = fabric_of_cluster(
+        topology.domain_levels(), topology.nodes(), FabricPlan(preset="h100-roce", nodes=links)
+    )
+    assert fabric_of(topology, NetworkOptions()) == live
+    assert live.node(A100).nics == 2
+    congested = fabric_of(topology, NetworkOptions(congestion=3.0, jitter=0.1))
+    assert congested.levels[0].oversubscription == 12.0
+    assert congested.compute_variation == 0.1
 
 
 def test_nics_and_presets_are_said_by_gpu_model() -> None:
