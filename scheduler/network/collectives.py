@@ -56,8 +56,12 @@ def halving_doubling_all_reduce_s(size: float, ranks: int, hop: Hop) -> float:
 
 
 def recursive_doubling_all_reduce_s(size: float, ranks: int, hop: Hop) -> float:
-    """Whole buffers exchanged with partners 1, 2, 4, ... away: best for small ones."""
-    return ceil(log2(ranks)) * (send_s(size, hop) + size * hop.reduce_s_per_byte)
+    """Whole buffers exchanged with partners 1, 2, 4, ... away: best for small ones.
+
+    `ranks` is a power of two.
+    """
+    assert ranks & (ranks - 1) == 0
+    return log2(ranks) * (send_s(size, hop) + size * hop.reduce_s_per_byte)
 
 
 def binomial_broadcast_s(size: float, ranks: int, hop: Hop) -> float:
@@ -65,10 +69,16 @@ def binomial_broadcast_s(size: float, ranks: int, hop: Hop) -> float:
     return ceil(log2(ranks)) * send_s(size, hop)
 
 
-def pipelined_broadcast_s(size: float, depth: int, hop: Hop, chunk: float) -> float:
-    """Down a chain (or tree) of `depth` hops in chunks that follow each other."""
+def pipelined_broadcast_s(
+    size: float, depth: int, hop: Hop, chunk: float, *, children: int = 1
+) -> float:
+    """Down a chain of `depth` hops in chunks that follow each other; 0 bytes take no time.
+
+    With two children (a binary tree) each step sends every chunk twice: 2c/B.
+    """
     chunk = min(size, chunk)
-    return (depth + ceil(size / chunk) - 1) * send_s(chunk, hop) if size else 0.0
+    steps = depth + ceil(size / chunk) - 1 if size else 0
+    return steps * send_s(children * chunk, hop)
 
 
 def best_chunk(size: float, depth: int, hop: Hop) -> float:
@@ -80,10 +90,13 @@ def best_chunk(size: float, depth: int, hop: Hop) -> float:
 
 def best_pipelined_broadcast_s(size: float, depth: int, hop: Hop) -> float:
     """With the best chunk, divisible at will: the root of `size` that measurements show."""
-    chunk = best_chunk(size, depth, hop)
-    if chunk in (0.0, size):
+    if not size:
+        return 0.0
+    if best_chunk(size, depth, hop) == size:
         return depth * send_s(size, hop)
-    return (depth + size / chunk - 1) * send_s(chunk, hop)
+    fill_s = (depth - 1) * hop.latency_s
+    wire_s = size / hop.bytes_per_s
+    return fill_s + wire_s + 2 * sqrt(fill_s * wire_s)
 
 
 def single_tree_all_reduce_s(size: float, depth: int, hop: Hop, *, is_overlapped: bool) -> float:

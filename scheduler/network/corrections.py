@@ -6,6 +6,7 @@ samples of different placements of one tier can be averaged.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import inf
 
 from scheduler.domain.ids import GpuModel, LevelName
 from scheduler.domain.step_times import LearnedStepTimes, LearnedTier
@@ -37,8 +38,8 @@ def observed(
     measured_s: float,
     gpu_model: GpuModel = GpuModel(""),
 ) -> LearnedStepTimes:
-    """With one more measured step time; one that can not be (not positive) changes nothing."""
-    if measured_s <= 0.0 or predicted_s <= 0.0:
+    """With one more measured step time; one that can not be (not positive, NaN) changes nothing."""
+    if not (0.0 < measured_s < inf and 0.0 < predicted_s < inf):
         return learned
     ratio = measured_s / predicted_s
     known = learned.at(level, gpu_model)

@@ -1,4 +1,4 @@
-"""What a placed job asks of each uplink: the input of `sharing`, from a workload and its shape."""
+"""What a placed job asks of each uplink: the input of `sharing`, from its workload and shape."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from scheduler.network.collectives import bus_factor
 from scheduler.network.demand import all_to_all_bytes
 from scheduler.network.fabric import Fabric
 from scheduler.network.groups import Group, groups_of
+from scheduler.network.neighbours import gossip_degree
 from scheduler.network.shape import Shape
 from scheduler.network.sharing import Load
 from scheduler.network.strategies import GRADIENT_AXES, dimensions_of, step_parts
@@ -17,6 +18,10 @@ from scheduler.network.workload import Workload
 
 LinkKey = tuple[int, str]
 """(level, domain): the way out of that domain."""
+
+
+BLOCKING_STRATEGIES = frozenset({Strategy.ZERO1, Strategy.ZERO2, Strategy.PS})
+"""Some of their exchange of gradients and weights hides behind nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,22 +48,19 @@ class Flow:
     collective: Collective
     size: float
     axes: frozenset[Axis]
+    is_blocking: bool = False
+    """Whether computation waits for it."""
 
 
-def flows_of(workload: Workload) -> tuple[Flow, ...]:
-    """The exchanges of one step, gradients first."""
-    size = workload.gradient_bytes / workload.model_ranks
-    if workload.compression is not None:
-        size *= workload.compression.ratio
-    flows = [
-        Flow(collective=collective, size=size * times, axes=GRADIENT_AXES)
-        for collective, times in _gradient_flows(workload)
-    ]
+def flows_of(workload: Workload, ranks: int) -> tuple[Flow, ...]:
+    """The exchanges of one step of a gang of so many ranks, gradients first."""
+    flows = [] if _declares_data(workload) else _gradient_flows(workload, ranks)
     flows += [
         Flow(
             collective=entry.collective,
             size=entry.bytes_per_step,
             axes=GRADIENT_AXES if entry.axis is Axis.DATA else frozenset({entry.axis}),
+            is_blocking=entry.is_blocking,
         )
         for entry in workload.traffic
     ]
@@ -77,14 +79,17 @@ def load_of(
     parts = step_parts(workload, shape, fabric, fabric.node(gpu_model), ALONE)
     bytes_by_link: dict[LinkKey, float] = {}
     dimensions = dimensions_of(workload.parallel, shape.ranks)
-    for flow in flows_of(workload):
+    waits = False
+    for flow in flows_of(workload, shape.ranks):
         group = groups_of(shape, dimensions, flow.axes)[0]
         for uplink in uplinks:
             size = _bytes_out(flow, group, uplink, shape)
             if size:
                 bytes_by_link[uplink.link] = bytes_by_link.get(uplink.link, 0.0) + size
-    # Communication that blocks adds to the exchange, and may hide as little as before.
-    blocking_s = parts.blocking.total_s if bytes_by_link else 0.0
+                waits = waits or flow.is_blocking
+    # Communication that blocks adds to the exchange where some of it goes over the links (tensor
+    # groups on one node do not), and may hide as little as before.
+    blocking_s = parts.blocking.total_s if waits else 0.0
     return Load(
         compute_s=parts.compute_s + parts.blocking.total_s - blocking_s,
         exchange_s=parts.exchange.total_s + blocking_s,
@@ -105,25 +110,54 @@ def uplink_capacities(
     }
 
 
-def _gradient_flows(workload: Workload) -> list[tuple[Collective, float]]:
-    """Collectives over the gradients, and how often the gradients' bytes each moves."""
-    if any(entry.axis is Axis.DATA for entry in workload.traffic):
-        return []
+def _declares_data(workload: Workload) -> bool:
+    return any(entry.axis is Axis.DATA for entry in workload.traffic)
+
+
+def _gradient_flows(workload: Workload, ranks: int) -> list[Flow]:
+    size = workload.gradient_bytes / workload.model_ranks
+    if workload.strategy in (Strategy.ZERO3, Strategy.FSDP, Strategy.HSDP):
+        return _sharded_flows(workload, size)
+    compression = workload.compression
+    if compression is not None:
+        size *= compression.ratio
+    collective = Collective.ALL_REDUCE
     match workload.strategy:
-        case Strategy.ZERO3 | Strategy.FSDP | Strategy.HSDP:
-            # Gathered twice and scattered once, every micro-step.
-            passes = 1.0 * workload.accumulation_steps
-            flows = [(Collective.ALL_REDUCE, passes), (Collective.ALL_GATHER, passes)]
-        case Strategy.PS:
-            flows = [(Collective.ALL_TO_ALL, 1.0)]
-        case Strategy.LOCAL_SGD:
-            flows = [(Collective.ALL_REDUCE, 1.0 / workload.local_steps)]
-        case Strategy.GOSSIP:
-            flows = [(Collective.SEND_RECEIVE, 1.0 * workload.degree)]
         case Strategy.NONE:
-            flows = []
-        case _:
-            flows = [(Collective.ALL_REDUCE, 1.0)]
+            return []
+        case Strategy.GOSSIP:
+            collective = Collective.SEND_RECEIVE
+            size *= gossip_degree(ranks, workload.degree)
+        case Strategy.PS:
+            collective = Collective.ALL_TO_ALL
+            # Servers beside the workers send weights while they receive gradients.
+            size *= 1.0 if workload.servers else 2.0
+        case _ if compression is not None and compression.is_sparse:
+            # Ranks send different entries, so all of them go to everybody.
+            collective = Collective.ALL_GATHER
+            size *= max(1, ranks // workload.model_ranks)
+    if workload.strategy is Strategy.LOCAL_SGD:
+        size /= workload.local_steps
+    is_blocking = workload.strategy in BLOCKING_STRATEGIES
+    return [Flow(collective=collective, size=size, axes=GRADIENT_AXES, is_blocking=is_blocking)]
+
+
+def _sharded_flows(workload: Workload, size: float) -> list[Flow]:
+    """Parameters gathered twice and gradients scattered once, every micro-step."""
+    shard = workload.parallel.shard
+    inner = frozenset({Axis.SHARD}) if shard > 1 else GRADIENT_AXES
+    passed = size * workload.accumulation_steps
+    flows = [
+        # A scatter and a gather are an all-reduce.
+        Flow(collective=Collective.ALL_REDUCE, size=passed, axes=inner),
+        Flow(collective=Collective.ALL_GATHER, size=passed, axes=inner),
+    ]
+    if shard > 1:
+        outer = GRADIENT_AXES - {Axis.SHARD}
+        summed = Flow(
+            collective=Collective.ALL_REDUCE, size=size / shard, axes=outer, is_blocking=True
+        )
+        flows.append(summed)
     return flows
 
 

@@ -80,26 +80,36 @@ _BANDWIDTH_SHARE = MappingProxyType(
     }
 )
 
+_LL128_ONE_NODE = 7 / 9 / (120 / 128)
+"""Tree LL128 inside one node, divided by the same over several."""
+
 PLATEAU_BYTES_MIN = 64
-"""Bytes per channel and rank from which on a ring over nodes runs at its plateau."""
+"""Bytes per channel and rank from which on a ring over nodes is on its plateau."""
 
 PLATEAU_FACTOR = 1.4
-"""By how much NCCL's own model raises a ring's bandwidth there (Ampere and later)."""
+"""By how much the latency of a Simple ring grows there (Ampere and later; before: 1.9)."""
 
 
 def applies_plateau_factor(size: float, *, channels: int, ranks: int) -> bool:
-    """Whether a message is large enough for NCCL's correction of a ring's bandwidth."""
+    """Whether a message is large enough for NCCL's correction of a ring over nodes."""
     return size / (channels * ranks) >= PLATEAU_BYTES_MIN
 
 
 def all_reduce_prior_s(size: float, *, nodes: int, ranks: int, links: NcclLinks) -> float:
     """NCCL's estimate of an all-reduce: that of the algorithm and protocol it would take."""
+    if ranks <= 1 or size <= 0:
+        return 0.0
+    is_long = nodes > 1 and applies_plateau_factor(size, channels=links.channels, ranks=ranks)
     return min(
         _latency_s(algorithm, protocol, nodes, ranks)
+        * (PLATEAU_FACTOR if is_long and (algorithm, protocol) == _PLATEAU else 1.0)
         + _wire_s(algorithm, protocol, size, nodes=nodes, ranks=ranks, links=links)
         for algorithm in Algorithm
         for protocol in Protocol
     )
+
+
+_PLATEAU = (Algorithm.RING, Protocol.SIMPLE)
 
 
 def _latency_s(algorithm: Algorithm, protocol: Protocol, nodes: int, ranks: int) -> float:
@@ -123,8 +133,7 @@ def _wire_s(
 ) -> float:
     rate = links.inside_bytes_per_s if nodes == 1 else links.network_bytes_per_s
     rate *= _BANDWIDTH_SHARE[algorithm][protocol]
+    if nodes == 1 and (algorithm, protocol) == (Algorithm.TREE, Protocol.LL128):
+        rate *= _LL128_ONE_NODE
     moved = 2 * size if algorithm is Algorithm.TREE else 2 * (ranks - 1) / ranks * size
-    is_long = applies_plateau_factor(size, channels=links.channels, ranks=ranks)
-    if algorithm is Algorithm.RING and protocol is Protocol.SIMPLE and nodes > 1 and not is_long:
-        rate /= PLATEAU_FACTOR
     return moved / rate

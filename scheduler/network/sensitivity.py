@@ -91,6 +91,8 @@ class Sensitivity:
         near, far = self.at(closer), self.at(wider)
         if near is None or far is None:
             return 0.0
+        if not near.step_s:
+            return inf if far.step_s else 0.0
         lost = far.step_s / near.step_s - 1.0
         return lost if lost > TIE_GAP else 0.0
 
@@ -232,7 +234,8 @@ def with_measured(
 def level_sizes(fabric: Fabric, gpu_model: GpuModel) -> tuple[int, ...]:
     """GPUs per node, then how many domains of each level one domain of the next level holds."""
     nodes = [fabric.nodes_in(tier) for tier in range(fabric.tiers)]
-    domains = [max(1, wider // closer) for closer, wider in pairwise(nodes)]
+    # Where domains are unequal the largest counts; what is left over stands in one more.
+    domains = [max(1, -(-wider // closer)) for closer, wider in pairwise(nodes)]
     return (fabric.node(gpu_model).gpus, *domains)
 
 
@@ -282,4 +285,5 @@ def _with_slowdowns(tiers: list[TierTime]) -> tuple[TierTime, ...]:
     if not tiers:
         return ()
     best = min(tier.step_s for tier in tiers)
-    return tuple(replace(tier, step_slowdown=tier.step_s / best) for tier in tiers)
+    # A job that neither computes nor sends loses nothing anywhere.
+    return tuple(replace(tier, step_slowdown=tier.step_s / best if best else 1.0) for tier in tiers)

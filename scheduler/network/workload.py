@@ -183,6 +183,8 @@ def derived_traffic(
     passes = declared.accumulation_steps
     # Activations of one micro-batch between two layers, on one rank of the other axes.
     activations = tokens * hidden * 2 // (axes.context * axes.sequence)
+    # Inside attention a tensor rank holds its heads only.
+    heads = activations // axes.tensor
     found = []
     if axes.tensor > 1:
         # Two all-reduces forward and two backward per layer.
@@ -191,12 +193,10 @@ def derived_traffic(
         )
     if axes.sequence > 1:
         # q, k, v and output, forward and backward (Ulysses).
-        found.append(
-            _entry(Axis.SEQUENCE, Collective.ALL_TO_ALL, activations, 8 * layers_here * passes)
-        )
+        found.append(_entry(Axis.SEQUENCE, Collective.ALL_TO_ALL, heads, 8 * layers_here * passes))
     if axes.context > 1:
         # Keys and values go round the ring forward, and twice backward; attention hides them.
-        keys = 2 * activations * axes.context
+        keys = 2 * heads * axes.context
         found.append(
             replace(
                 _entry(Axis.CONTEXT, Collective.ALL_GATHER, keys, 3 * layers_here * passes),

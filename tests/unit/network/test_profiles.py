@@ -295,6 +295,17 @@ def test_the_traffic_of_an_axis_follows_from_the_models_shape(
     assert (entry.axis, entry.collective, entry.bytes_per_step) == (axis, collective, size)
 
 
+@pytest.mark.parametrize("axis", [Axis.SEQUENCE, Axis.CONTEXT])
+def test_inside_attention_a_tensor_rank_sends_its_heads_only(axis: Axis) -> None:
+    def sent(tensor: int) -> int:
+        axes = ParallelAxes(tensor=tensor, **{axis.value: 2})
+        profile = CommunicationProfile(model="toy", batch_per_gpu=8, parallel=axes)
+        traffic = a_workload_of(profile).traffic
+        return next(entry.bytes_per_step for entry in traffic if entry.axis is axis)
+
+    assert sent(tensor=4) == sent(tensor=1) // 4
+
+
 def test_declared_traffic_replaces_what_would_be_derived() -> None:
     declared = Traffic(axis=Axis.TENSOR, collective=Collective.ALL_GATHER, bytes_per_step=5)
     profile = CommunicationProfile(

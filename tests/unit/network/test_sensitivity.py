@@ -1,5 +1,7 @@
 """What distance costs a job: tiers, bandwidth wanted, elasticity, and measured corrections."""
 
+from dataclasses import replace
+from math import inf, nan
 from random import Random
 
 import pytest
@@ -31,6 +33,21 @@ def test_tiers_are_those_the_gang_can_reach() -> None:
     found = sensitivity(a_workload(), GangShape(ranks=4), a_fabric())
     assert [tier.level for tier in found.tiers] == [NODE, RACK, CLUSTER]
     assert sensitivity(a_workload(), GangShape(ranks=4096), a_fabric()).tiers == ()
+
+
+def test_a_gang_that_needs_every_node_reaches_unequal_racks() -> None:
+    # Racks of 4, 4 and 2 nodes: the largest says how many nodes a rack has.
+    racks = replace(a_fabric().levels[1], nodes=10)
+    fabric = replace(a_fabric(), levels=(a_fabric().levels[0], racks))
+    (tier,) = sensitivity(a_workload(), GangShape(ranks=40), fabric).tiers
+    assert (tier.level, tier.shape.nodes, len(tier.shape.ranks_by_level[1])) == (CLUSTER, 10, 3)
+
+
+def test_a_job_that_neither_computes_nor_sends_loses_nothing() -> None:
+    idle = a_workload(compute_s=0.0, gradient_bytes=0.0)
+    found = sensitivity(idle, GangShape(ranks=4), a_fabric())
+    assert {tier.step_slowdown for tier in found.tiers} == {1.0}
+    assert found.gap(0, 2) == 0.0
 
 
 def test_slowdowns_are_against_the_best_tier() -> None:
@@ -171,7 +188,7 @@ def test_a_slow_drift_is_followed() -> None:
     assert tier.mean_s == pytest.approx(2.0 * 1.005**99, rel=0.1)
 
 
-@pytest.mark.parametrize("measured_s", [0.0, -1.0])
+@pytest.mark.parametrize("measured_s", [0.0, -1.0, nan, inf])
 def test_impossible_samples_change_nothing(measured_s: float) -> None:
     assert learned_from([measured_s]) == LearnedStepTimes()
 

@@ -1,23 +1,32 @@
 """Every line of the network design's corrections, with numbers worked out by hand."""
 
+from dataclasses import replace
 from math import inf
 
 import pytest
 
-from scheduler.network.collectives import Hop, best_chunk, switch_bus_bytes_per_s
+from scheduler.domain.communication import Collective, Strategy
+from scheduler.network.collectives import (
+    Hop,
+    best_chunk,
+    pipelined_broadcast_s,
+    single_tree_all_reduce_s,
+    switch_bus_bytes_per_s,
+)
 from scheduler.network.demand import (
     random_ring_bytes,
     rings_without_loss,
     tree_bytes,
 )
-from scheduler.network.jitter import expected_largest
+from scheduler.network.groups import whole_gang
+from scheduler.network.jitter import barrier_factor, expected_largest
 from scheduler.network.layered import (
     node_rate_two_nodes,
     tree_rate_two_nodes,
     uneven_inter_node_s,
 )
 from scheduler.network.links import INSIDE, NETWORK
-from scheduler.network.nccl import applies_plateau_factor
+from scheduler.network.nccl import NcclLinks, all_reduce_prior_s, applies_plateau_factor
 from scheduler.network.neighbours import gossip_degree
 from scheduler.network.overlap import (
     Block,
@@ -32,10 +41,18 @@ from scheduler.network.pipeline import (
     bubble_of_step,
     one_forward_one_backward_s,
 )
-from scheduler.network.sensitivity import wanted_bandwidth
+from scheduler.network.sensitivity import (
+    GangShape,
+    elasticity,
+    sensitivity,
+    wanted_bandwidth,
+)
 from scheduler.network.servers import asynchronous_period_s, colocated_exchange_s
 from scheduler.network.sharing import Load, SharedLinks
-from scheduler.network.sparse import density_without_gain
+from scheduler.network.sparse import density_without_gain, gathered_bytes
+from scheduler.network.strategies import StepParts
+from scheduler.network.transfer import Cost, collective_cost
+from tests.unit.network.toys import a_fabric, a_shape, a_workload, time_of
 
 HOP = Hop(latency_s=0.0, bytes_per_s=1.0)
 
@@ -46,6 +63,23 @@ def two_jobs_on_the_link(busy: float) -> float:
     links.start("a", load)
     links.start("b", load)
     return links.stretch("a")
+
+
+def a_step(exchange_s: float) -> StepParts:
+    """Four seconds of compute of which one hides; a bucket of 0.3 s; a fifth of all is latency."""
+    return StepParts(
+        compute_s=4.0,
+        exchange=Cost(0.2 * exchange_s, 0.8 * exchange_s),
+        last=Cost(0.06, 0.24),
+        hideable_s=1.0,
+    )
+
+
+def an_exchange_s(picture: str, collective: Collective, size: float) -> float:
+    """On nodes of 4 GPUs at 100 GB/s with 4 NICs of 5 GB/s."""
+    fabric = a_fabric()
+    group = whole_gang(a_shape(picture))
+    return collective_cost(collective, size, group, fabric, node=fabric.default_node).total_s
 
 
 @pytest.mark.parametrize(
@@ -89,6 +123,76 @@ def two_jobs_on_the_link(busy: float) -> float:
         pytest.param(
             uneven_inter_node_s(1.0, (7.0, 1.0)), 1.0, id="uneven nodes: the weakest's NICs"
         ),
+        *(
+            pytest.param(
+                switch_bus_bytes_per_s(ranks, ring=363e9, switch=305e9) / 1e9,
+                measured,
+                id=f"NVLS on H200, n = {ranks}: {measured} measured",
+            )
+            for ranks, measured in ((6, 435.6), (7, 460.0))
+        ),
+        *(
+            pytest.param(
+                switch_bus_bytes_per_s(ranks, ring=680e9, switch=540e9) / 1e9,
+                measured,
+                id=f"NVLS on B200, n = {ranks}: {measured} measured",
+            )
+            for ranks, measured in ((6, 778.2), (7, 811.2))
+        ),
+        pytest.param(
+            an_exchange_s("4 4", Collective.ALL_TO_ALL, 16e9),
+            7 / 8 * 16 / 5,
+            id="all-to-all over nodes: (n-1)/n of S at each rank's part of the NICs",
+        ),
+        pytest.param(
+            elasticity(a_step(exchange_s=2.0)),
+            0.8 * 2.0 / (4.0 + 1.0),
+            id="elasticity while V - rho T_b > v_last: V_bw / T",
+        ),
+        pytest.param(
+            elasticity(a_step(exchange_s=1.1)),
+            0.24 / (4.0 + 0.3),
+            id="elasticity else: v_last,bw / T",
+        ),
+        pytest.param(
+            time_of(
+                a_workload(gradient_bytes=20e9, overlap=0.25, accumulation_steps=4), "4 4"
+            ).total_s,
+            3 + 2 * 7 / 8 - 0.25 * 2 / 4,
+            id="accumulation: rho T_b of the last micro-step only",
+        ),
+        pytest.param(
+            time_of(a_workload(), "1", replace(a_fabric(), busy_kernels_factor=1.2)).total_s,
+            3.0,
+            id="mu = 1 when V = 0",
+        ),
+        pytest.param(
+            time_of(a_workload(), "4 4", replace(a_fabric(), compute_variation=0.1)).total_s
+            - 2 * 7 / 8 * 10 / 20,
+            3 * 1.142,
+            id="the barrier stretches the compute part only",
+        ),
+        pytest.param(
+            gathered_bytes(100.0, ranks=16, value_bytes=4, index_bytes=4),
+            15 * 100 * 8,
+            id="top-k goes by all-gather",
+        ),
+        pytest.param(
+            pipelined_broadcast_s(8.0, 3, HOP, 2.0, children=2),
+            (3 + 4 - 1) * 2 * 2.0,
+            id="binary tree: 2c/B a step",
+        ),
+        pytest.param(
+            single_tree_all_reduce_s(10.0, 3, HOP, is_overlapped=False),
+            40.0,
+            id="single tree: 4S/B in sequence",
+        ),
+        pytest.param(
+            single_tree_all_reduce_s(10.0, 3, HOP, is_overlapped=True),
+            30.0,
+            id="single tree: 3S/B overlapped",
+        ),
+        pytest.param(barrier_factor(8, 0.1), 1.142, id="barrier: 1 + cv x ..."),
         pytest.param(
             sharded_step_s(
                 [Block(forward_s=1, backward_s=2, gather_s=3, scatter_s=4)] * 3,
@@ -210,6 +314,36 @@ def two_jobs_on_the_link(busy: float) -> float:
 )
 def test_a_corrected_form(found: float, expected: float) -> None:
     assert found == pytest.approx(expected, rel=0.02, abs=1e-9)
+
+
+def test_a_message_costs_a_base_its_root_and_its_bytes() -> None:
+    network = {"base_s": 1e-3, "root_s": 2e-8}
+    fabric = a_fabric(**network)
+    for size in (32 << 10, 64 << 20, 4 << 30):
+        group = whole_gang(a_shape("4 4"))
+        cost = collective_cost(Collective.ALL_REDUCE, size, group, fabric, node=fabric.default_node)
+        assert cost.total_s == pytest.approx(1e-3 + 2e-8 * size**0.5 + 2 * 7 / 8 * size / 20e9)
+
+
+def test_a_tier_with_the_bandwidth_wanted_is_where_a_job_is_insensitive() -> None:
+    workload = a_workload(Strategy.DDP, overlap=0.5)
+    found = sensitivity(workload, GangShape(ranks=8), a_fabric())
+    # 17.5 GB on the wire behind 1 s of backward and 0.15 s; the bus has 20 GB/s.
+    assert found.bandwidth_wanted == pytest.approx(17.5e9 / 1.15)
+    assert all(found.is_insensitive(tier.tier) for tier in found.tiers)
+    plain = sensitivity(a_workload(), GangShape(ranks=8), a_fabric())
+    assert not any(plain.is_insensitive(tier.tier) for tier in plain.tiers)
+
+
+def test_nccls_own_estimate_takes_the_cheapest_algorithm_and_protocol() -> None:
+    links = NcclLinks(inside_bytes_per_s=370e9, network_bytes_per_s=370e9, channels=16)
+    # 1 KiB over 4 x 8: tree LL, 6.8 + 2 (7 x 0.6 + 2 x 5) us and 2 S over 92 % / 3.8 of the rate.
+    small = all_reduce_prior_s(1024, nodes=4, ranks=32, links=links)
+    assert small == pytest.approx(35.2e-6 + 2 * 1024 / (370e9 * 0.92 / 3.8))
+    # 4 GiB: ring Simple, whose latency of 8.4 + 56 x 3.4 + 6 x 14 us grows on its plateau.
+    large = all_reduce_prior_s(4 << 30, nodes=4, ranks=32, links=links)
+    assert large == pytest.approx(282.8e-6 * 1.4 + 2 * 31 / 32 * (4 << 30) / 370e9)
+    assert all_reduce_prior_s(4 << 30, nodes=1, ranks=1, links=links) == 0.0
 
 
 @pytest.mark.parametrize(
