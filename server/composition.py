@@ -107,7 +107,7 @@ def start_scheduler(
     )
     stack.callback(store.on_change(driver.wake, requests_only=True))
     steps = LogSteps(store, cluster, clock, ClusterFacts(store, clock, links).distances)
-    reader = LogStepsThread(steps)
+    reader = LogStepsThread(steps, is_leader=leadership.is_leader)
     reader.start()
     stack.callback(reader.stop, in_seconds(settings.stop_timeout))
     driver.start()

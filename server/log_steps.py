@@ -30,6 +30,10 @@ LOOK_BYTES_MAX = 1 << 22
 LINE_BYTES_MAX = 1 << 16
 """What is kept of a line whose end has not come."""
 
+FOLLOWED_MAX = 128
+"""Attempts whose logs are read at once: on Kubernetes each is a stream from the API server, of
+which people who look at logs need some too."""
+
 RANK_0 = Rank(0)
 
 _log = structlog.get_logger("dally.server")
@@ -72,7 +76,8 @@ class _Followed:
 class LogSteps:
     """Reads the logs of running attempts of jobs with a pattern; used by one thread.
 
-    An attempt that is over before a look has seen it teaches nothing.
+    An attempt that is over before a look has seen it teaches nothing. Where more attempts than
+    `FOLLOWED_MAX` have a pattern, the others wait until one of those that are read is over.
     """
 
     def __init__(
@@ -83,11 +88,20 @@ class LogSteps:
         self._clock = clock
         self._distances = distances
         self._followed: dict[AttemptKey, _Followed] = {}
+        self._waiting: dict[AttemptKey, _Followed] = {}
+        """Those for which there was no room yet, oldest first."""
         self._looked_at: Sequence | None = None
+
+    def forget(self) -> None:
+        """Another process reads now: when this one does again, it begins with what is stored."""
+        self._followed.clear()
+        self._waiting.clear()
+        self._looked_at = None
 
     def look(self) -> None:
         """Report what the logs have told since the last look. Raises as the store does."""
         running = self._running()
+        self._make_room(running)
         known = self._store.step_times([one.job.id for one in self._followed.values()])
         for key, one in [*self._followed.items()]:
             stored = known.get(one.job.id)
@@ -103,10 +117,9 @@ class LogSteps:
         live = self._store.live(self._looked_at)
         jobs = {job.id: job for job in live.jobs}
         changed = {*jobs, *live.deleted, *live.stuck}
+        seen = (*self._followed, *self._waiting)
         running = (
-            set[AttemptKey]()
-            if live.is_whole
-            else {key for key in self._followed if key.job_id not in changed}
+            set[AttemptKey]() if live.is_whole else {k for k in seen if k.job_id not in changed}
         )
         for attempt in live.attempts:
             key = AttemptKey(attempt.job_id, attempt.number)
@@ -115,8 +128,8 @@ class LogSteps:
                 continue
             if attempt.phase in (AttemptPhase.RUNNING, AttemptPhase.STOPPING):
                 running.add(key)
-                if key not in self._followed:
-                    self._followed[key] = _Followed(
+                if key not in self._followed and key not in self._waiting:
+                    self._waiting[key] = _Followed(
                         job=jobs[attempt.job_id],
                         attempt=attempt,
                         pattern=step_pattern(profile.step_pattern),
@@ -124,6 +137,15 @@ class LogSteps:
                     )
         self._looked_at = live.sequence
         return running
+
+    def _make_room(self, running: set[AttemptKey]) -> None:
+        """Those that wait are read as far as there is room; those that are over no more."""
+        for key, one in [*self._waiting.items()]:
+            if key not in running:
+                del self._waiting[key]
+            elif len(self._followed) < FOLLOWED_MAX:
+                self._followed[key] = one
+                del self._waiting[key]
 
     def _steps_known(self, key: AttemptKey) -> int:
         """Steps of the attempt that an earlier server has read off its log."""
@@ -167,10 +189,11 @@ class LogSteps:
 
 
 class LogStepsThread:
-    """Looks every few seconds until told to stop."""
+    """Looks every few seconds until told to stop, while this process leads."""
 
-    def __init__(self, steps: LogSteps) -> None:
+    def __init__(self, steps: LogSteps, *, is_leader: Callable[[], bool]) -> None:
         self._steps = steps
+        self._is_leader = is_leader
         self._is_stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="log-steps", daemon=True)
 
@@ -183,10 +206,17 @@ class LogStepsThread:
         self._is_stopping.set()
         self._thread.join(timeout_s)
 
+    def look(self) -> None:
+        """One look, unless another process does: two would report every step twice."""
+        if self._is_leader():
+            self._steps.look()
+        else:
+            self._steps.forget()
+
     def _run(self) -> None:
         while not self._is_stopping.wait(EVERY_S):
             try:
-                self._steps.look()
+                self.look()
             except (SchedulerError, OSError) as error:
                 # Nothing depends on it; the next look begins where this one has come to.
                 _log.warning("log_steps_not_read", error=str(error))

@@ -60,6 +60,29 @@ def test_output_is_shown_while_it_runs_and_after_the_pods_are_gone(served: Serve
     assert served.server.request("GET", path).text == "rank 0\n"
 
 
+def test_step_times_are_read_off_the_log_of_a_pod(served: ServedCluster) -> None:
+    served.add_nodes(1)
+    served.server.start()
+    script = "echo iter_time=0.25; echo iter_time=0.35; exec sleep 600"
+    communication = {"stepPattern": "iter_time=([0-9.]+)", "computeSeconds": 0.2}
+    served.submit("reads", "sh", "-c", script, communication=communication)
+    served.wait_for("reads", "Running")
+    path = "/api/v1/projects/default/jobs/reads/sensitivity"
+
+    def measured() -> list[float]:
+        answer = served.server.request("GET", path).json()
+        return [
+            tier["measuredSeconds"]
+            for model in answer["gpuModels"]
+            for tier in model["tiers"]
+            if tier["measuredSeconds"] is not None
+        ]
+
+    wait_until(lambda: measured() == [pytest.approx(0.3)], "it has been learned")
+    served.server.cancel("reads", now=True)
+    served.wait_for("reads", "Cancelled")
+
+
 def test_a_failure_is_told_with_its_exit_code_and_stops_the_gang(served: ServedCluster) -> None:
     served.add_nodes(1)
     served.server.start()

@@ -28,6 +28,8 @@ from scheduler.domain.codec import DecodeError, load
 
 CONNECT_S_MAX = 5.0
 ANSWER_S_MAX = 30.0
+LINE_BYTES_MAX = 1 << 24
+"""Far above any object; a program may write without ever ending a line."""
 JSON = "application/json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
@@ -220,6 +222,8 @@ class Stream:
     def lines(self) -> Iterator[bytes]:
         """Each line with its newline; the last may have none, also when it was cut off.
 
+        A line longer than `LINE_BYTES_MAX` comes in pieces, without a newline but the last.
+
         Raises Unavailable when nothing comes for too long or the connection breaks.
         """
         rest = b""
@@ -227,6 +231,9 @@ class Stream:
             for chunk in self._response.stream(1 << 16):
                 *whole, rest = (rest + chunk).split(b"\n")
                 yield from (line + b"\n" for line in whole)
+                if len(rest) > LINE_BYTES_MAX:
+                    yield rest
+                    rest = b""
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             raise Unavailable(f"the stream broke off: {error}") from error
         if rest:

@@ -27,7 +27,7 @@ IDLE_S_MAX = 15.0
 FORGET_S = 300.0
 SILENCE_S_MAX = 3600.0
 FIRST_LOOK_S_MAX = 1.0
-"""The first reader waits so long for the beginning."""
+"""The first look waits so long for the beginning; later ones take what there is."""
 RETRY_S = 1.0
 
 Worker = tuple[AttemptKey, Rank]
@@ -146,6 +146,8 @@ class _Tail:
 
     def wait_for_first(self, timeout_s: float) -> None:
         self._first.wait(timeout_s)
+        # A worker that has nothing to say must not hold up everybody who looks again and again.
+        self._first.set()
 
     def view(self) -> TailView:
         self.read_at = time.monotonic()

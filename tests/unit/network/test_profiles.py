@@ -298,7 +298,11 @@ def test_the_traffic_of_an_axis_follows_from_the_models_shape(
 @pytest.mark.parametrize("axis", [Axis.SEQUENCE, Axis.CONTEXT])
 def test_inside_attention_a_tensor_rank_sends_its_heads_only(axis: Axis) -> None:
     def sent(tensor: int) -> int:
-        axes = ParallelAxes(tensor=tensor, **{axis.value: 2})
+        axes = (
+            ParallelAxes(tensor=tensor, sequence=2)
+            if axis is Axis.SEQUENCE
+            else ParallelAxes(tensor=tensor, context=2)
+        )
         profile = CommunicationProfile(model="toy", batch_per_gpu=8, parallel=axes)
         traffic = a_workload_of(profile).traffic
         return next(entry.bytes_per_step for entry in traffic if entry.axis is axis)

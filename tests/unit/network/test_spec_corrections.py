@@ -317,8 +317,7 @@ def test_a_corrected_form(found: float, expected: float) -> None:
 
 
 def test_a_message_costs_a_base_its_root_and_its_bytes() -> None:
-    network = {"base_s": 1e-3, "root_s": 2e-8}
-    fabric = a_fabric(**network)
+    fabric = a_fabric(base_s=1e-3, root_s=2e-8)
     for size in (32 << 10, 64 << 20, 4 << 30):
         group = whole_gang(a_shape("4 4"))
         cost = collective_cost(Collective.ALL_REDUCE, size, group, fabric, node=fabric.default_node)

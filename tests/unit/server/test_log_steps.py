@@ -18,7 +18,7 @@ from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.log_source import LogChunk
 from scheduler.ports.unit import DeleteJob, InsertJob, SaveAttempt, SaveJob, Unit
 from server import log_steps
-from server.log_steps import LogSteps
+from server.log_steps import LogSteps, LogStepsThread
 from tests.builders import a_cluster, a_job, a_placement, an_attempt
 
 CLUSTER = a_cluster("r1: 8 8")
@@ -215,3 +215,45 @@ def test_a_job_that_is_deleted_is_forgotten() -> None:
     world.steps.look()
     world.steps.look()
     assert world.store.progress(JOB.id) == ()
+
+
+def test_only_the_leader_looks_and_goes_on_from_what_is_stored() -> None:
+    world = World()
+    leads = [True]
+    thread = LogStepsThread(world.steps, is_leader=lambda: leads[0])
+    world.logs.write("iter_time=0.5\n")
+    thread.look()
+    leads[0] = False
+    world.logs.write("iter_time=0.7\n")
+    thread.look()
+    assert world.reports() == [(1, 0.5)]
+    # Meanwhile another process has read on.
+    other = World(store=world.store, logs=world.logs)
+    other.steps.look()
+    world.logs.write("iter_time=0.9\n")
+    leads[0] = True
+    thread.look()
+    assert world.reports() == [(1, 0.5), (2, 0.7), (3, 0.9)]
+
+
+def test_more_logs_than_may_be_read_at_once_wait_for_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(log_steps, "FOLLOWED_MAX", 1)
+    world = World()
+    job = a_job("later", workers=2, gpus=8, phase=JobPhase.RUNNING, communication=DECLARED)
+    attempt = replace(
+        an_attempt(job, a_placement(CLUSTER, job, {"r1-n0": 1, "r1-n1": 1})),
+        phase=AttemptPhase.RUNNING,
+    )
+    world.steps.look()
+    world.store.write(Unit(changes=(InsertJob(job=job), SaveAttempt(attempt=attempt))))
+    world.logs.write("iter_time=0.5\n")
+    world.logs.write("iter_time=0.3\n", AttemptKey(job.id, attempt.number))
+    world.steps.look()
+    assert world.reports() == [(1, 0.5)]
+    assert world.store.progress(job.id) == ()
+    world.end()
+    world.steps.look()
+    world.steps.look()
+    assert [report.step for _, report in world.store.progress(job.id)] == [1]
