@@ -146,8 +146,8 @@ class TopologySection(Section):
 
     fabric: str = Field(
         default="",
-        description="Preset of the network model; empty: the usual one of the GPU model that most "
-        "GPUs are of.",
+        description="Preset of the network model: the network, and the nodes of its GPU family "
+        "(`h100-roce`: all H100); empty: the usual one of the GPU model that most GPUs are of.",
     )
     links: tuple[LinksSection, ...] = Field(
         default=(), strict=False, description="Links of nodes, where they are not as usual."

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import prod
 
 from api.documents.document import child
 from api.job_files.communication_mapping import to_profile
@@ -349,6 +350,7 @@ def _communication(spec: JobRequest, around: Surroundings) -> Iterator[SpecProbl
         name = section.model[:80]
         detail = f'there is no profile "{name}"{nearest(name, list(around.models))}'
         yield SpecProblem(pointer=f"{at}/model", reason="UnknownModel", detail=detail)
+    yield from _parallel(spec, around)
     if section.step_pattern:
         yield from _step_pattern(f"{at}/stepPattern", section.step_pattern)
     for i, traffic in enumerate(section.traffic):
@@ -357,6 +359,28 @@ def _communication(spec: JobRequest, around: Surroundings) -> Iterator[SpecProbl
             yield SpecProblem(
                 pointer=f"{at}/traffic/{i}/bytesPerStep", reason="OutOfRange", detail=detail
             )
+
+
+def _parallel(spec: JobRequest, around: Surroundings) -> Iterator[SpecProblem]:
+    """Axes cut a gang of one kind of worker without rest; in others not all need take part."""
+    axes = spec.communication.parallel if spec.communication else None
+    gangs = [(role.workers, role.gpus_per_worker) for role in spec.roles]
+    gangs = [gang for gang in gangs if gang[1]] or gangs
+    gangs = gangs or [(spec.workers or 1, spec.gpus_per_worker or 0)]
+    if axes is None or len(gangs) > 1 or "/spec/roles" in around.dropped:
+        return
+    if spec.topology is not None and spec.topology.axes:
+        return  # Which is told where they are said.
+    workers, gpus = gangs[0]
+    ranks = workers * gpus or workers
+    sizes = (axes.tensor, axes.sequence, axes.context, axes.expert, axes.shard, axes.pipeline)
+    product = prod(sizes)
+    if ranks % product:
+        what = "GPUs" if gpus else "workers"
+        detail = f"multiplies to {product}, which does not divide {ranks} {what}"
+        yield SpecProblem(
+            pointer="/spec/communication/parallel", reason="InvalidValue", detail=detail
+        )
 
 
 def _step_pattern(pointer: str, text: str) -> Iterator[SpecProblem]:

@@ -12,6 +12,9 @@ from cli.documents import read_documents
 from cli.root import dally
 from cli.times import fine
 
+WHOLE_FROM = 1000
+"""From here on three digits do not hold a number."""
+
 
 @command(
     dally,
@@ -56,10 +59,14 @@ def print_sensitivities(found: SensitivityList) -> None:
 
 
 def _print_one(item: SensitivityView) -> None:
+    model = item.gpu_model or "GPU model unknown"
+    if not item.tiers:
+        output.line(f"{model}: the cluster's nodes of this model do not hold the gang")
+        return
     wanted = item.bandwidth_wanted
-    rate = "all bandwidth there is" if wanted is None else f"{wanted / 1e9:.3g} GB/s"
+    rate = "all bandwidth there is" if wanted is None else f"{_gigabytes(wanted)} GB/s"
     output.line(
-        f"{item.gpu_model or 'GPU model unknown'}: {fine(item.compute_seconds)} of compute, "
+        f"{model}: {fine(item.compute_seconds)} of compute, "
         f"{item.gradient_bytes / 1e6:,.0f} MB of gradients a step ({item.source}); "
         f"content with {rate}"
     )
@@ -79,6 +86,12 @@ def _print_one(item: SensitivityView) -> None:
     ]
     headers = ("LEVEL", "NODES", "STEP", "PREDICTED", "MEASURED", "EXPOSED", "SLOWDOWN")
     output.table((*headers, "SOURCE", "WAIT"), rows, is_headed=True)
+
+
+def _gigabytes(rate: float) -> str:
+    """Three digits, or all of a large number."""
+    gigabytes = rate / 1e9
+    return f"{gigabytes:,.0f}" if gigabytes >= WHOLE_FROM else f"{gigabytes:.3g}"
 
 
 def describe_profile(client: Client, name: str) -> None:

@@ -108,16 +108,11 @@ class Scene:
         return self.fabric.network.overlap
 
 
-def axes_fit(axes: ParallelAxes, ranks: int) -> bool:
-    """Whether a gang of so many ranks can be cut along these axes without rest."""
-    return ranks % axes.product == 0
-
-
 def dimensions_of(axes: ParallelAxes, ranks: int) -> tuple[tuple[Axis, int], ...]:
-    """Ranks along every axis, innermost first; all is data parallel where the axes do not fit."""
-    if axes.product == 1 or not axes_fit(axes, ranks):
-        return ((Axis.DATA, ranks),)
+    """Ranks along every axis, innermost first; ranks that are over belong to no group."""
     left = ranks // axes.product
+    if axes.product == 1 or not left:
+        return ((Axis.DATA, ranks),)
     return tuple((axis, left if axis is Axis.DATA else axes.size(axis)) for axis in axes.ordered)
 
 

@@ -78,6 +78,9 @@ def resolve(
 ) -> Workload:
     """The workload of a job at a step; what the file leaves out comes from model, then prior."""
     declared = profile or CommunicationProfile()
+    if declared.parallel.product > ranks:
+        # A gang too small for one replica can not be cut like that.
+        declared = replace(declared, parallel=ParallelAxes())
     model = declared.own_model
     if model is None and declared.model:
         model = find_model(declared.model, models)

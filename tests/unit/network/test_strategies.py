@@ -8,6 +8,7 @@ from scheduler.domain.communication import (
     STALENESS_UNBOUNDED,
     Axis,
     Collective,
+    CommunicationProfile,
     Compression,
     ParallelAxes,
     Strategy,
@@ -15,8 +16,9 @@ from scheduler.domain.communication import (
 )
 from scheduler.network.jitter import barrier_factor
 from scheduler.network.overlap import Block
-from scheduler.network.strategies import axes_fit, dimensions_of
-from scheduler.network.workload import Workload
+from scheduler.network.profiles import BUILT_IN
+from scheduler.network.strategies import dimensions_of
+from scheduler.network.workload import Workload, resolve
 from tests.unit.network.streams import play_one_forward_one_backward, play_sharded
 from tests.unit.network.toys import a_fabric, a_shape, a_workload, time_of
 
@@ -262,11 +264,22 @@ def test_kernels_slow_down_only_while_something_is_sent() -> None:
     assert time_of(a_workload(), "4 4", fabric).compute_s == pytest.approx(3.3)
 
 
-def test_axes_that_do_not_fit_the_gang_are_left_out() -> None:
-    axes = ParallelAxes(tensor=3)
-    assert not axes_fit(axes, 8)
-    assert dimensions_of(axes, 8) == ((Axis.DATA, 8),)
-    assert axes_fit(ParallelAxes(tensor=4), 8)
+def test_ranks_that_are_over_belong_to_no_group() -> None:
+    # Eight trainers on two nodes and a chief with a GPU of its own.
+    sizes = dict(dimensions_of(ParallelAxes(tensor=4), 9))
+    assert (sizes[Axis.TENSOR], sizes[Axis.DATA]) == (4, 2)
+    workload = a_workload(parallel=ParallelAxes(tensor=4))
+    assert time_of(workload, "4 4 1").total_s == time_of(workload, "4 4").total_s
+
+
+def test_a_gang_too_small_for_its_axes_is_data_parallel() -> None:
+    assert dimensions_of(ParallelAxes(tensor=16), 8) == ((Axis.DATA, 8),)
+    profile = CommunicationProfile(
+        model="llama3.1-8b", batch_per_gpu=1, parallel=ParallelAxes(tensor=16)
+    )
+    found = resolve(profile, ranks=8, gpu_model="H100", models=BUILT_IN)
+    plain = replace(profile, parallel=ParallelAxes())
+    assert found == resolve(plain, ranks=8, gpu_model="H100", models=BUILT_IN)
 
 
 @pytest.mark.parametrize("picture", ["4 4", "4 4 | 4 4", "4"])

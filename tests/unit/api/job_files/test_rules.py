@@ -78,6 +78,12 @@ BROKEN = [
         id="no time to run",
     ),
     pytest.param(
+        {"workers": 2, "gpusPerWorker": 8, "communication": {"parallel": {"tensor": 3}}},
+        "/spec/communication/parallel",
+        "InvalidValue",
+        id="axes that do not divide the gang",
+    ),
+    pytest.param(
         {"communication": {"overlap": 1.5}},
         "/spec/communication/overlap",
         "OutOfRange",
