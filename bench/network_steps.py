@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.network_table import Cells, UnusableRowError, Unused, read_csv, sorted_out
+from scheduler.domain.communication import Precision
 from scheduler.domain.ids import GpuModel
 from scheduler.network.model_timing import gpu_family
 from scheduler.network.models_large import LARGE_MODELS
@@ -23,6 +24,13 @@ _ALIASES = {
     "gpt2": "gpt2-small",
 }
 """What the sources call some of the built-in models."""
+
+_PRECISIONS = {
+    **{precision.value: precision for precision in Precision},
+    "amp": Precision.FP16,
+    "amp_bf16": Precision.BF16,
+}
+"""What the sources call number formats."""
 
 _TIMED_IN_GANGS = frozenset(model.name for model in LARGE_MODELS)
 """Built-in models that were only timed on many GPUs: they can not test a step of many GPUs."""
@@ -138,7 +146,10 @@ class ComputeTimes:
         if not any(t.gpu_model == gpu_family(key.gpu) for t in built_in.timings):
             return None
         return model_compute_s(
-            built_in, gpu_model=key.gpu, batch=max(1, round(batch)), precision=None
+            built_in,
+            gpu_model=key.gpu,
+            batch=max(1, round(batch)),
+            precision=_PRECISIONS.get(key.precision.lower()),
         )
 
 
