@@ -15,6 +15,7 @@ from bench.reference_simulator import Counter, ReferenceJob, policy_named, simul
 from bench.reporting import Options, Report, run_bench
 from scheduler.domain.instants import SECOND, Duration
 from simulator.fabric import NetworkOptions
+from simulator.garbage import collect_seldom
 from simulator.loading import Allocation
 from simulator.replay import replay
 from simulator.staging import RunOptions, staged
@@ -63,6 +64,7 @@ def measure(options: Options, report: Report) -> None:
 
 def run_of(trace: Trace, topology: Topology, options: RunOptions) -> Run:
     """One run in this process."""
+    collect_seldom()
     started = process_time()
     outcome = replay(staged(trace, topology, options).scenario)
     return Run(

@@ -8,6 +8,7 @@ from simulator.commands.from_live import from_live
 from simulator.commands.report import report
 from simulator.commands.run import run
 from simulator.commands.trace import trace_app
+from simulator.garbage import collect_seldom
 
 app = typer.Typer(
     help="Replay traces through the scheduler: the service's own loop, policies and network model.",
@@ -43,4 +44,5 @@ app.command(
 
 def main() -> None:
     """Entry point of `dally-sim`."""
+    collect_seldom()
     app()

@@ -11,6 +11,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from simulator.fabric import NetworkOptions
+from simulator.garbage import collect_seldom
 from simulator.metrics import Metrics, measured
 from simulator.replay import replay
 from simulator.run_folder import EventFile, write_run
@@ -133,6 +134,7 @@ _here: list[Comparison] = []
 
 
 def _begin(comparison: Comparison) -> None:
+    collect_seldom()
     _here.append(comparison)
 
 

@@ -16,7 +16,7 @@ class SimulatedStore(MemoryStore):
     """A MemoryStore that is watched."""
 
     def __init__(self, *, log: Callable[[Event], None] | None) -> None:
-        super().__init__()
+        super().__init__(keeps_events=False)
         self._log = log
         self._just_ended: list[JobId] = []
         self.ends: dict[JobId, Instant] = {}

@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.progress import Progress
 
 from bench.reporting import DATA_DIR, machine
-from bench.study.plan import runs
+from bench.study.plan import BATCH_JOBS, JOBS_MAX, OURS, SEEDS, Size, runs
 from bench.study.reading import read_cells
-from bench.study.running import missing, run_all
+from bench.study.running import missing, other_size, run_all
 from bench.study.telling import figures, page
+from scheduler.policies.registry import POLICIES
 
 
 def main() -> int:
@@ -25,7 +26,12 @@ def main() -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     part, parts = arguments.part
-    mine = list(runs(quick=arguments.quick))[part - 1 :: parts]
+    size = _size(arguments)
+    other = other_size(size, arguments.out)
+    if other is not None:
+        print(f"{arguments.out} holds runs of another size: {other}", file=sys.stderr)
+        return 2
+    mine = list(runs(size))[part - 1 :: parts]
     left = missing(mine, arguments.out)
     print(machine(), file=sys.stderr)
     print(f"{len(mine)} runs in this part, {len(left)} to do", file=sys.stderr)
@@ -35,6 +41,16 @@ def _run(arguments: argparse.Namespace) -> int:
         for _ in run_all(left, arguments.out, arguments.data, processes=arguments.processes):
             progress.advance(task)
     return 0
+
+
+def _size(arguments: argparse.Namespace) -> Size:
+    return Size(
+        quick=arguments.quick,
+        seeds=arguments.seeds,
+        jobs=arguments.jobs,
+        batch_jobs=min(arguments.jobs, BATCH_JOBS),
+        policies=arguments.policies,
+    )
 
 
 def _report(arguments: argparse.Namespace) -> int:
@@ -59,12 +75,33 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--out", type=Path, required=True, metavar="DIR")
     run.add_argument("--part", type=_part, default=(1, 1), metavar="I/N", help="only that part")
     run.add_argument("--quick", action="store_true", help="the small size that CI runs")
+    run.add_argument("--seeds", type=_count, default=SEEDS, metavar="N", help="profile seeds")
+    run.add_argument("--jobs", type=_count, default=JOBS_MAX, metavar="N", help="of each trace")
+    everybody = ",".join(sorted(POLICIES))
+    run.add_argument("--policies", type=_policies, default=_policies(everybody), metavar="A,B,...")
     run.add_argument("--data", type=Path, default=DATA_DIR, metavar="DIR")
     run.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     report = commands.add_parser("report", help="read the runs of a folder")
     report.add_argument("--out", type=Path, required=True, metavar="DIR")
     report.add_argument("--json", action="store_true", help="one JSON object a line")
     return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
+
+
+def _policies(text: str) -> tuple[str, ...]:
+    names = tuple(sorted(set(text.split(","))))
+    for name in names:
+        if name not in POLICIES:
+            known = ", ".join(sorted(POLICIES))
+            raise argparse.ArgumentTypeError(f"no policy named {name!r}; there are {known}")
+    if OURS not in names:
+        raise argparse.ArgumentTypeError(f"{OURS} must be among them: all is measured against it")
+    return names
 
 
 def _part(text: str) -> tuple[int, int]:

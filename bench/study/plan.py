@@ -6,7 +6,7 @@ half: which baseline is best is decided there, and all ratios are those of the o
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import product
 
 from scheduler.domain.ids import GpuModel, LevelName
@@ -178,27 +178,45 @@ class StudyRun:
         return f"{cell.workload}-{pace}-c{cell.congestion:g}-{variant}-s{self.seed}"
 
 
-def runs(*, quick: bool) -> Iterator[StudyRun]:
-    """All runs, those of one cell and seed together."""
-    if quick:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much of the study is run. Runs of different sizes are not to be read together."""
+
+    quick: bool = False
+    seeds: int = SEEDS
+    jobs: int = JOBS_MAX
+    batch_jobs: int = BATCH_JOBS
+    policies: tuple[str, ...] = tuple(sorted(POLICIES))
+
+    def facts(self) -> dict[str, object]:
+        """By name, as a folder of runs keeps it."""
+        facts = {each.name: getattr(self, each.name) for each in fields(self)}
+        return facts | {"policies": list(self.policies)}
+
+
+def runs(size: Size) -> Iterator[StudyRun]:
+    """All runs, those of one cell and seed together, and every cell under the first seed before
+    any under the second: whoever stops early has touched each axis."""
+    if size.quick:
         cells = [Cell(workload="itp06", load=load, congestion=4.0) for load in (0.9, None)]
         names = ("nowait", "fifo", "las", "dally-consolidated", OURS)
         chosen = [variant for variant in variants() if variant.name in names]
-        yield from _product(cells, chosen, seeds=4, jobs_max=120)
+        yield from _product(cells, chosen, replace(size, seeds=4, jobs=120, batch_jobs=120))
         return
     cells = [
         Cell(workload=workload.name, load=load, congestion=congestion)
         for workload, load, congestion in product(WORKLOADS, (*LOADS, None), CONGESTIONS)
     ]
-    yield from _product(cells, variants(), seeds=SEEDS, jobs_max=JOBS_MAX)
+    chosen = [variant for variant in variants() if variant.name in size.policies]
+    yield from _product(cells, chosen, size)
     central = [Cell(workload="itp06", load=0.9, congestion=4.0)]
     central.append(Cell(workload="philly", load=0.9, congestion=4.0))
-    yield from _product(central, ablations(), seeds=SEEDS, jobs_max=JOBS_MAX)
+    yield from _product(central, ablations(), size)
 
 
 def _product(
-    cells: list[Cell], chosen: tuple[Variant, ...] | list[Variant], *, seeds: int, jobs_max: int
+    cells: list[Cell], chosen: tuple[Variant, ...] | list[Variant], size: Size
 ) -> Iterator[StudyRun]:
-    for cell, seed, variant in product(cells, range(seeds), chosen):
-        most = min(jobs_max, BATCH_JOBS) if cell.load is None else jobs_max
+    for seed, cell, variant in product(range(size.seeds), cells, chosen):
+        most = size.batch_jobs if cell.load is None else size.jobs
         yield StudyRun(cell=cell, variant=variant, seed=seed, jobs_max=most)

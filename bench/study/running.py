@@ -9,8 +9,9 @@ from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
 
-from bench.study.plan import WORKLOADS, StudyRun
+from bench.study.plan import WORKLOADS, Size, StudyRun
 from scheduler.domain.instants import DAY, SECOND
+from simulator.garbage import collect_seldom
 from simulator.metrics import measured
 from simulator.outcome import RunOutcome
 from simulator.replay import replay
@@ -24,6 +25,18 @@ WEEK = 7 * DAY
 def missing(runs: Sequence[StudyRun], folder: Path) -> list[StudyRun]:
     """Runs whose file is not in the folder."""
     return [run for run in runs if not file_of(run, folder).exists()]
+
+
+def other_size(size: Size, folder: Path) -> str | None:
+    """What the runs in the folder were made with, if that is not this; else it is noted there."""
+    facts = json.dumps(size.facts(), sort_keys=True)
+    noted = folder / "size.json"
+    if noted.exists():
+        known = noted.read_text(encoding="utf-8").strip()
+        return None if known == facts else known
+    folder.mkdir(parents=True, exist_ok=True)
+    noted.write_text(facts + "\n", encoding="utf-8")
+    return None
 
 
 def file_of(run: StudyRun, folder: Path) -> Path:
@@ -48,6 +61,7 @@ def run_all(
 
 def run_one(run: StudyRun, folder: Path, data: Path) -> StudyRun:
     """One run."""
+    collect_seldom()
     workload = next(each for each in WORKLOADS if each.name == run.cell.workload)
     trace = first_jobs(_trace(data / "traces" / workload.file), run.jobs_max)
     jobs = tuple(job for job in trace.jobs if job.gpus <= workload.cluster.gpus)

@@ -47,7 +47,7 @@ def withdraw_promises(plan: Plan, live: LiveJobs, outside: Outside, *, epoch: Ep
     if not changes:
         return False
     try:
-        outside.store.write(Unit(changes=changes, epoch=epoch))
+        live.write(Unit(changes=changes, epoch=epoch), outside.store)
     except ConflictError:
         outside.sink.emit("withdrawals_lost", {"jobs": len(void)})
         return True
@@ -76,7 +76,7 @@ def claim_starts(
             unit = _with_lessons(unit, taken, tuple(learned), now)
         reach(KillPoint.LAUNCH_BEFORE_RESERVE)
         try:
-            outside.store.write(unit)
+            live.write(unit, outside.store)
         except ConflictError:
             outside.sink.emit("claim_lost", {"job": job.id})
             indices.give_back(taken.reservations)
@@ -125,7 +125,7 @@ def claim_stops(plan: Plan, live: LiveJobs, outside: Outside, *, epoch: Epoch) -
     told = tuple(_evictions(plan, live, outside.clock.now()))
     reach(KillPoint.RUN_BEFORE_PREEMPT)
     try:
-        outside.store.write(Unit(changes=changes, events=told, epoch=epoch))
+        live.write(Unit(changes=changes, events=told, epoch=epoch), outside.store)
     except ConflictError:
         outside.sink.emit("stops_lost", {"jobs": len(jobs)})
         return Claimed(job_ids=(), has_lost_a_race=True)
@@ -182,7 +182,7 @@ def claim_waits(plan: Plan, live: LiveJobs, outside: Outside, *, epoch: Epoch) -
     changes = tuple(SaveJob(job=job, expected_revision=job.revision) for job in jobs)
     told = tuple(_declined(jobs, live, outside.clock.now()))
     try:
-        outside.store.write(Unit(changes=changes, events=told, epoch=epoch))
+        live.write(Unit(changes=changes, events=told, epoch=epoch), outside.store)
     except ConflictError:
         outside.sink.emit("waits_lost", {"jobs": len(jobs)})
         return True
@@ -231,7 +231,7 @@ def cancel_waiting(live: LiveJobs, outside: Outside, *, epoch: Epoch) -> bool:
             epoch=epoch,
         )
         try:
-            outside.store.write(unit)
+            live.write(unit, outside.store)
         except ConflictError:
             has_lost = True
         else:

@@ -10,6 +10,8 @@ from scheduler.domain.reservation import AttemptKey
 from scheduler.domain.topology import Level, Node, TopologyTree, topology_tree
 from scheduler.ports.cluster import Cluster, ClusterView, WorkerReport
 
+NO_NODES: frozenset[NodeName] = frozenset()
+
 NO_REPORTS: Mapping[Rank, WorkerReport] = MappingProxyType({})
 
 
@@ -112,12 +114,16 @@ class ClusterWatch:
 
     def lost_nodes(self, now: Instant, lost_after: Duration) -> frozenset[NodeName]:
         """Nodes that have been unready or missing for so long."""
+        if not self._unready_since:
+            return NO_NODES
         return frozenset(
             name for name, since in self._unready_since.items() if after(since, lost_after) <= now
         )
 
     def next_loss(self, now: Instant, lost_after: Duration) -> Instant | None:
         """When the next node counts as lost if it stays unready."""
+        if not self._unready_since:
+            return None
         instants = (after(since, lost_after) for since in self._unready_since.values())
         return min((at for at in instants if at > now), default=None)
 

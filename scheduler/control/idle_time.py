@@ -74,7 +74,10 @@ class IdleByChoice:
             for job_id, blocked in decision.blocked.items()
             if isinstance(blocked, WaitingForCloserTier) and (job := live.pending.get(job_id))
         }
-        self._count(sum(left for left in standing.free.gpus if left > 0) if self._declined else 0)
+        if self._declined:
+            self._count(sum(left for left in standing.free.gpus if left > 0))
+        elif self._told:
+            self._count(0)
 
     def _count(self, gpus_free: int) -> None:
         self._idle.clear()

@@ -9,6 +9,9 @@ from scheduler.domain.reservation import Reservation
 from scheduler.domain.snapshot import RunningGang
 from scheduler.engine.standing import Standing
 from scheduler.ports.job_store import JobStore, LiveState
+from scheduler.ports.unit import RecordEnd, RecordWaits, Unit, numbers_of
+
+_LESSONS = (RecordWaits, RecordEnd)
 
 
 class LiveJobs:
@@ -31,6 +34,8 @@ class LiveJobs:
         """Up to where the store has been read; None: not at all."""
         self.pending_version = 0
         """Counts the changes of `pending`."""
+        self.has_lessons = False
+        """A unit of the loop's own taught something since this was last set to False."""
         self._news: set[JobId] = set()
         self._start_number = 0
 
@@ -46,6 +51,17 @@ class LiveJobs:
         self._news.clear()
         self.sequence = None
         self.pending_version += 1
+
+    def write(self, unit: Unit, store: JobStore) -> None:
+        """Write a unit of the loop's own, of which the loop notes here what it says of jobs.
+
+        If nobody else has written since the store was read, it need not be read again. Raises what
+        the store's `write` raises.
+        """
+        sequence = store.write(unit)
+        self.has_lessons |= any(isinstance(change, _LESSONS) for change in unit.changes)
+        if self.sequence is not None and sequence == self.sequence + numbers_of(unit):
+            self.sequence = sequence
 
     def refresh(self, store: JobStore) -> bool:
         """Read what has been written since the last time; whether anything here changed."""

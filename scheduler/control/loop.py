@@ -5,7 +5,7 @@ store, cluster   moves of gangs  Plan                 claims    why-answers
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from scheduler.control.answers import AnswerBook
 from scheduler.control.applying import (
@@ -58,8 +58,7 @@ CYCLE_TOLD_EVERY = seconds(5)
 """How old the recorded cycle may get while nothing changes: it shows that the loop lives."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Basis:
+class _Basis(NamedTuple):
     """What a decision was made on; while it is the same, so is the decision."""
 
     pending: int
@@ -230,6 +229,9 @@ class ControlLoop:
                 self._take_knobs(knobs, queues)
             cordons = {each.node: each for each in self._outside.store.cordons()}
             is_news = self._watch.set_cordons(cordons) or is_news
+            self._live.has_lessons = True
+        if self._live.has_lessons:
+            self._live.has_lessons = False
             assert self._live.sequence is not None
             self._lessons.refresh(self._outside.store, self._live.sequence)
             if self._outside.measured is None:
@@ -240,7 +242,7 @@ class ControlLoop:
             self._standing.renew(self._watch.tree, self._watch.nodes, self._live.attempts.values())
         if self._watch.is_reachable and self._nodes_saved != self._watch.generation:
             save = SaveNodes(levels=self._watch.levels, nodes=self._watch.told_nodes, at=now)
-            self._outside.store.write(Unit(changes=(save,), epoch=epoch))
+            self._live.write(Unit(changes=(save,), epoch=epoch), self._outside.store)
             self._nodes_saved = self._watch.generation
         return is_news
 
@@ -303,6 +305,7 @@ class ControlLoop:
             queues=self._queues,
             lengths=self._outside.lengths,
             measured=self._outside.measured or self._reported,
+            step_times=self._standing.step_times,
             past_waits=self._lessons.waits(),
             past_jobs=self._lessons.jobs(live.pending.values(), live.attempts.values(), now),
         )
@@ -362,13 +365,14 @@ class ControlLoop:
         """Events of the tuner's timers that have moved."""
         moved = self._timers.news(self._lessons.waits(), self._knobs, now)
         if moved:
-            self._outside.store.write(Unit(changes=(), events=moved, epoch=epoch))
+            unit = Unit(changes=(), events=moved, epoch=epoch)
+            self._live.write(unit, self._outside.store)
 
     def _write_answers(self, answers: tuple[Answer, ...], epoch: Epoch, now: Instant) -> None:
         changes: list[Change] = [SaveAnswers(answers=answers)] if answers else []
         changes.append(RecordCycle(cycle=self._cycle, at=now))
         reach(KillPoint.RUN_BEFORE_ANSWERS)
-        self._outside.store.write(Unit(changes=tuple(changes), epoch=epoch))
+        self._live.write(Unit(changes=tuple(changes), epoch=epoch), self._outside.store)
         reach(KillPoint.RUN_AFTER_ANSWERS)
         self._cycle_told_at = now
 

@@ -12,7 +12,7 @@ from scheduler.domain.job import submission_order
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.placement import Blocked, ClusterUnreachable, StoreOutdated
 from scheduler.domain.queue import Queue
-from scheduler.domain.snapshot import Lengths, Measurements, Snapshot
+from scheduler.domain.snapshot import Lengths, Measurements, Snapshot, StepTimes
 from scheduler.domain.waits import WaitObservation
 
 
@@ -25,6 +25,7 @@ class Observed:
     queues: Mapping[QueueName, Queue]
     lengths: Lengths | None = None
     measured: Measurements | None = None
+    step_times: StepTimes | None = None
     past_waits: tuple[WaitObservation, ...] = ()
     past_jobs: PastJobs = NOTHING_PAST
 
@@ -45,6 +46,7 @@ def snapshot_of(live: LiveJobs, watch: ClusterWatch, observed: Observed) -> Snap
         tree=watch.tree,
         lengths=observed.lengths,
         measured=observed.measured,
+        step_times=observed.step_times,
         past_waits=observed.past_waits,
         past_jobs=observed.past_jobs,
     )

@@ -73,7 +73,7 @@ class Settling:
         """When the passing of time alone may bring the next move of a gang."""
         self._due_heap: list[tuple[Instant, JobId]] = []
         """The same in order; an entry that `_due` does not have any more is void."""
-        self._rules: Moment | None = None
+        self._rules: object = None
         """Knobs and lost nodes of the last round."""
 
     def forget(self) -> None:
@@ -92,7 +92,7 @@ class Settling:
 
         `news`: attempts that the cluster told something of; None: it may have told of any.
         """
-        rules = replace(moment, now=Instant(0), reachable_since=None)
+        rules = (moment.knobs, moment.own_knobs, moment.lost_nodes)
         job_ids = self._live.take_news() | self._again | self._take_due(moment.now)
         self._again = set()
         if news is None or rules != self._rules:
@@ -234,7 +234,7 @@ class Settling:
         reach(step.before)
         try:
             # The store keeps the very record that is kept here, so that it is known again.
-            self._outside.store.write(unit_of(before, after_move, move, epoch))
+            self._live.write(unit_of(before, after_move, move, epoch), self._outside.store)
         except ConflictError:
             self._must_look_again = True
             self._again.add(before.job.id)

@@ -39,6 +39,9 @@ def decide_on(standing: Standing, snapshot: Snapshot, policy_maker: PolicyMaker)
     # 1. Put the waiting line in the policy's order.
     snapshot = _with_step_times(snapshot, standing)
     policy = policy_maker(snapshot)
+    if not len(standing.line) and policy.ranks is None and policy.moves is None:
+        # Nobody waits, and who runs is left alone.
+        return Decision(plan=Plan(made_on=snapshot.version, next_wakeup=policy.next_decision_at()))
     standing.line.sort(policy, snapshot.now)
     scratch = Scratch(
         snapshot=snapshot, standing=standing, policy=policy, walk=standing.line.walk()

@@ -381,6 +381,18 @@ class Unit:
     """For the leader's writes: StaleEpochError unless it is the store's current epoch."""
 
 
+_APPENDED = (RecordProgress, RecordAudit)
+
+
+def numbers_of(unit: Unit) -> int:
+    """How many sequence numbers a unit takes: one a row that is only ever appended, and its own.
+
+    So the leader knows whether anybody has written between two units of its own.
+    """
+    appended = sum(isinstance(change, _APPENDED) for change in unit.changes)
+    return appended + len(unit.events) + 1
+
+
 _BOOKKEEPING = (
     RecordProgress,
     SaveStepTimes,

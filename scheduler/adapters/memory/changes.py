@@ -67,8 +67,7 @@ class UnitInProgress:
 
     def next_sequence(self) -> Sequence:
         """The store's next sequence number."""
-        sequence = Sequence(self.tables.singles.sequence + 1)
-        self.set_singles(replace(self.tables.singles, sequence=sequence))
+        sequence = self.tables.sequence = Sequence(self.tables.sequence + 1)
         return sequence
 
     def set_singles(self, singles: Singles) -> None:
@@ -81,17 +80,20 @@ def carry_out(unit: Unit, tables: Tables) -> Sequence:
     if unit.epoch is not None and unit.epoch != tables.lease.epoch:
         raise StaleEpochError(mine=unit.epoch, current=tables.lease.epoch)
     work = UnitInProgress(tables=tables)
-    before = tables.singles
+    before, last_before = tables.singles, tables.sequence
     try:
         for change in unit.changes:
             _carry_out_change(change, work)
     except BaseException:
         work.undo.undo()
-        tables.singles = before
+        tables.singles, tables.sequence = before, last_before
         raise
     # From here on nothing fails.
-    for event in unit.events:
-        _record_event(event, work)
+    if tables.keeps_events:
+        for event in unit.events:
+            _record_event(event, work)
+    else:
+        tables.sequence = Sequence(tables.sequence + len(unit.events))
     sequence = _mark_changed(work)
     for change in unit.changes:
         if isinstance(change, SaveStepTimes) and change.job_id in tables.step_times:

@@ -51,8 +51,9 @@ from scheduler.ports.unit import (
 class MemoryStore:
     """A JobStore and AccountStore; it begins with the project and the queue `default`."""
 
-    def __init__(self) -> None:
-        self._tables = Tables()
+    def __init__(self, *, keeps_events: bool = True) -> None:
+        """`keeps_events`: else they take their numbers, and nobody can read them."""
+        self._tables = Tables(keeps_events=keeps_events)
         self._lock = RLock()
         self._callbacks: dict[int, tuple[Callable[[], None], bool]] = {}
         self._callbacks_made = 0
@@ -114,7 +115,7 @@ class MemoryStore:
         """One page of jobs."""
         with self._lock:
             found = [job for job in self._tables.jobs.values() if _matches(job, query)]
-            sequence = self._tables.singles.sequence
+            sequence = self._tables.sequence
         found.sort(key=_list_order, reverse=query.is_newest_first)
         rest = found if query.after is None else [j for j in found if _comes_after(j, query)]
         remaining = len(rest) - query.limit
@@ -140,7 +141,7 @@ class MemoryStore:
             attempts = (a for job in jobs for a in tables.attempts.get(job.id, ()))
             reservations = (r for job in jobs for r in tables.reservations.get(job.id, ()))
             return LiveState(
-                sequence=tables.singles.sequence,
+                sequence=tables.sequence,
                 jobs=tuple(jobs),
                 attempts=tuple(a for a in attempts if a.phase is not AttemptPhase.ENDED),
                 reservations=tuple(sorted(reservations, key=_reservation_order)),
@@ -274,7 +275,7 @@ class MemoryStore:
 
     def sequence(self) -> Sequence:
         """The sequence of the last unit written."""
-        return self._tables.singles.sequence
+        return self._tables.sequence
 
     def horizon(self) -> Sequence:
         """Where forgotten events and deletions begin."""

@@ -49,7 +49,6 @@ class Tombstone:
 class Singles:
     """What there is one of."""
 
-    sequence: Sequence = Sequence(0)
     horizon: Sequence = Sequence(0)
     cycle: RecordCycle | None = None
     knob_sheet: KnobSheet = NOTHING_SAID
@@ -97,6 +96,9 @@ class Tables:
     audit: list[AuditRow] = field(default_factory=list)
     secrets: dict[str, bytes] = field(default_factory=dict)
     singles: Singles = field(default_factory=Singles)
+    sequence: Sequence = Sequence(0)
+    """The last number given."""
+    keeps_events: bool = True
     lease: LeaseRow = NOBODY
 
     def restore_order(self) -> None:
@@ -116,29 +118,27 @@ class UndoLog:
     """Remembers how to take back each step of a unit."""
 
     def __init__(self) -> None:
-        self._steps: list[Callable[[], object]] = []
+        self._steps: list[tuple[Callable[..., object], tuple[object, ...]]] = []
 
     def put(self, table: MutableMapping[K, V], key: K, value: V) -> None:
         """Set `table[key]`."""
         if key in table:
-            former = table[key]
-            self._steps.append(lambda: table.__setitem__(key, former))
+            self._steps.append((table.__setitem__, (key, table[key])))
         else:
-            self._steps.append(lambda: table.pop(key))
+            self._steps.append((table.pop, (key,)))
         table[key] = value
 
     def drop(self, table: MutableMapping[K, V], key: K) -> None:
         """Remove `table[key]` if it is there."""
         if key in table:
-            former = table.pop(key)
-            self._steps.append(lambda: table.__setitem__(key, former))
+            self._steps.append((table.__setitem__, (key, table.pop(key))))
 
     def on_undo(self, step: Callable[[], object]) -> None:
         """Have `step` called if the unit is taken back."""
-        self._steps.append(step)
+        self._steps.append((step, ()))
 
     def undo(self) -> None:
         """Take everything back, last step first."""
-        for step in reversed(self._steps):
-            step()
+        for step, arguments in reversed(self._steps):
+            step(*arguments)
         self._steps.clear()

@@ -39,7 +39,7 @@ from scheduler.adapters.sql.tables import (
     strays,
     tokens,
 )
-from scheduler.adapters.sql.unit_work import UnitWork, numbers_of
+from scheduler.adapters.sql.unit_work import UnitWork
 from scheduler.adapters.sql.upserts import put, put_event, put_new
 from scheduler.adapters.sql.writer import Transaction
 from scheduler.domain import ids
@@ -79,6 +79,7 @@ from scheduler.ports.unit import (
     Unit,
     asks_for_a_decision,
     changed_sheet,
+    numbers_of,
 )
 
 _IDS_AT_ONCE = 500

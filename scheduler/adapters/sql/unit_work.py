@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection
 
 from scheduler.domain.ids import JobId, Sequence
-from scheduler.ports.unit import RecordAudit, RecordProgress, Unit
 
 
 @dataclass(slots=True)
@@ -24,9 +23,3 @@ class UnitWork:
         """The number of one more row."""
         self.sequence = Sequence(self.sequence + 1)
         return self.sequence
-
-
-def numbers_of(unit: Unit) -> int:
-    """How many sequence numbers a unit takes: one a row that is only ever appended, and its own."""
-    appended = sum(isinstance(change, RecordProgress | RecordAudit) for change in unit.changes)
-    return appended + len(unit.events) + 1

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.study.plan import BATCH_JOBS, OURS, runs
+from bench.study.plan import BATCH_JOBS, OURS, Size, runs
 from bench.study.reading import CellRuns, read_cells
 from bench.study.running import file_of, missing
 from bench.study.telling import figures, page
@@ -78,20 +78,20 @@ def test_the_page_says_where_ours_loses() -> None:
 
 
 def test_runs_are_named_apart_and_batches_are_short() -> None:
-    planned = list(runs(quick=False))
+    planned = list(runs(Size()))
     assert len({run.name for run in planned}) == len(planned)
     assert {run.jobs_max for run in planned if run.cell.load is None} == {BATCH_JOBS}
     assert {run.seed for run in planned} == set(range(20))
 
 
 def test_parts_share_out_every_run_once() -> None:
-    planned = list(runs(quick=True))
+    planned = list(runs(Size(quick=True)))
     parts = [planned[part::3] for part in range(3)]
     assert sorted(run.name for part in parts for run in part) == sorted(r.name for r in planned)
 
 
 def test_a_run_that_is_there_is_not_run_again(tmp_path: Path) -> None:
-    planned = list(runs(quick=True))
+    planned = list(runs(Size(quick=True)))
     done = file_of(planned[0], tmp_path)
     done.parent.mkdir(parents=True)
     facts = {"workload": "w", "load": None, "congestion": 1.0, "variant": OURS, "seed": 0}
