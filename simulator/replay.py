@@ -278,8 +278,12 @@ class _Run:
             wake_at = self._loop.tick()
             for job_id in self._store.take_ended():
                 self._crowd.leaves(self._cluster.accounts[job_id].job.gpus)
-            if not self._cluster.has_news and wake_at > now:
-                return wake_at
+            if self._cluster.has_news:
+                continue
+            # What was asked of this cluster has been done, or stands on the agenda.
+            rests_until = self._loop.quiet_until or wake_at
+            if rests_until > now:
+                return rests_until
         raise AssertionError(f"the loop does not come to rest at {now}")
 
     def _left_over(self) -> str:

@@ -195,23 +195,36 @@ class Size:
 
 
 def runs(size: Size) -> Iterator[StudyRun]:
-    """All runs, those of one cell and seed together, and every cell under the first seed before
-    any under the second: whoever stops early has touched each axis."""
+    """All runs, square by square; in a square seed by seed, and those of one cell together.
+
+    Whoever stops early has met each load on each trace, and each congestion with either.
+    """
     if size.quick:
         cells = [Cell(workload="itp06", load=load, congestion=4.0) for load in (0.9, None)]
         names = ("nowait", "fifo", "las", "dally-consolidated", OURS)
         chosen = [variant for variant in variants() if variant.name in names]
         yield from _product(cells, chosen, replace(size, seeds=4, jobs=120, batch_jobs=120))
         return
-    cells = [
-        Cell(workload=workload.name, load=load, congestion=congestion)
-        for workload, load, congestion in product(WORKLOADS, (*LOADS, None), CONGESTIONS)
-    ]
     chosen = [variant for variant in variants() if variant.name in size.policies]
-    yield from _product(cells, chosen, size)
+    for square in range(len(CONGESTIONS)):
+        yield from _product(_square(square), chosen, size)
     central = [Cell(workload="itp06", load=0.9, congestion=4.0)]
     central.append(Cell(workload="philly", load=0.9, congestion=4.0))
     yield from _product(central, ablations(), size)
+
+
+def _square(number: int) -> list[Cell]:
+    """One of the Latin squares that all cells fall into: each pair of trace, pace and congestion
+    occurs in it."""
+    return [
+        Cell(
+            workload=workload.name,
+            load=load,
+            congestion=CONGESTIONS[(trace + pace + number) % len(CONGESTIONS)],
+        )
+        for trace, workload in enumerate(WORKLOADS)
+        for pace, load in enumerate((*LOADS, None))
+    ]
 
 
 def _product(

@@ -92,7 +92,7 @@ def run_one(run: StudyRun, folder: Path, data: Path) -> StudyRun:
     return run
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=len(WORKLOADS))
 def _trace(file: Path) -> Trace:
     return read_trace(file)
 

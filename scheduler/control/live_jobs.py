@@ -59,7 +59,9 @@ class LiveJobs:
         the store's `write` raises.
         """
         sequence = store.write(unit)
-        self.has_lessons |= any(isinstance(change, _LESSONS) for change in unit.changes)
+        for change in unit.changes:
+            if isinstance(change, _LESSONS):
+                self.has_lessons = True
         if self.sequence is not None and sequence == self.sequence + numbers_of(unit):
             self.sequence = sequence
 

@@ -110,6 +110,9 @@ class ControlLoop:
         """When the passing of time alone brings the next change."""
         self._has_unfinished = False
         """The last tick has left something undone: the next one goes on, whatever it sees."""
+        self.quiet_until: Instant | None = None
+        """When to call again at the latest if neither the cluster nor the store brings anything
+        before, for a driver that knows whether they do; None: at once."""
         self._cycle = 0
         self._cycle_told_at: Instant | None = None
         self._told: Decision | None = None
@@ -119,6 +122,7 @@ class ControlLoop:
     def tick(self) -> Instant:
         """One cycle. Returns when to call again at the latest."""
         now = self._outside.clock.now()
+        self.quiet_until = None
         try:
             epoch = self._outside.leadership.lead()
             if epoch != self._epoch:
@@ -185,7 +189,8 @@ class ControlLoop:
         if not is_news and not is_due:
             self._tell(epoch, now, is_idle=True)
             self._tell_timers(epoch, now)
-            return self._next_tick(now)
+            self.quiet_until = self._next_tick(now)
+            return self.quiet_until
 
         # 2. Settle: every gang moves on as far as it goes.
         moment = self._moment(now)
@@ -203,7 +208,9 @@ class ControlLoop:
         self._tell(epoch, now)
         self._tell_timers(epoch, now)
         self._due = self._next_due(moment)
-        self._has_unfinished = self._settling.must_look_again() or has_lost_a_race
+        has_lost_a_race |= self._settling.has_lost_a_race()
+        self._has_unfinished = self._settling.has_asked() or has_lost_a_race
+        self.quiet_until = None if has_lost_a_race else self._next_tick(now)
         return now if self._has_unfinished else self._next_tick(now)
 
     def _is_safe_mode(self) -> bool:

@@ -66,7 +66,8 @@ class Settling:
         self._strays = strays
         self._asked: dict[AttemptKey, _Asked] = {}
         self._last_steps: dict[AttemptKey, Instant] = {}
-        self._must_look_again = False
+        self._has_asked = False
+        self._has_lost_a_race = False
         self._again: set[JobId] = set()
         """Gangs to look at in the next round, whatever it brings."""
         self._due: dict[JobId, Instant] = {}
@@ -124,11 +125,16 @@ class Settling:
         live = self._live.attempts.get(job_id)
         return None if live is None else self._gang(live)
 
-    def must_look_again(self) -> bool:
-        """Whether, since last asked, a job had changed when its move was to be written, or the
-        cluster was asked for something: its answer may be there already."""
-        must, self._must_look_again = self._must_look_again, False
-        return must
+    def has_asked(self) -> bool:
+        """Whether the cluster was asked for something since this was last asked: its answer may
+        be there already."""
+        has_asked, self._has_asked = self._has_asked, False
+        return has_asked
+
+    def has_lost_a_race(self) -> bool:
+        """Whether, since last asked, a job had changed when its move was to be written."""
+        has_lost, self._has_lost_a_race = self._has_lost_a_race, False
+        return has_lost
 
     def next_due(self) -> Instant | None:
         """When the passing of time alone may bring the next move."""
@@ -198,7 +204,7 @@ class Settling:
             return
         # Its answer may be there at the next look although nothing else has changed.
         self._again.add(gang.job.id)
-        self._must_look_again = True
+        self._has_asked = True
         self._request(wish, gang, moment)
         self._asked[gang.key] = _Asked(wish=wish, kill_at=kill_at, at_look=self._watch.looks)
         self._look_for_the_absent(gang)
@@ -236,7 +242,7 @@ class Settling:
             # The store keeps the very record that is kept here, so that it is known again.
             self._live.write(unit_of(before, after_move, move, epoch), self._outside.store)
         except ConflictError:
-            self._must_look_again = True
+            self._has_lost_a_race = True
             self._again.add(before.job.id)
             return False
         reach(step.after)

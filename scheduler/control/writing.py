@@ -31,12 +31,12 @@ class Step(Enum):
     @property
     def before(self) -> KillPoint:
         """Before the write."""
-        return self.value[0]
+        return self._value_[0]
 
     @property
     def after(self) -> KillPoint:
         """After the write."""
-        return self.value[1]
+        return self._value_[1]
 
 
 _RISING: Mapping[AttemptPhase, Step] = {

@@ -389,8 +389,11 @@ def numbers_of(unit: Unit) -> int:
 
     So the leader knows whether anybody has written between two units of its own.
     """
-    appended = sum(isinstance(change, _APPENDED) for change in unit.changes)
-    return appended + len(unit.events) + 1
+    numbers = len(unit.events) + 1
+    for change in unit.changes:
+        if isinstance(change, _APPENDED):
+            numbers += 1
+    return numbers
 
 
 _BOOKKEEPING = (

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.study.plan import BATCH_JOBS, OURS, Size, runs
+from bench.study.plan import BATCH_JOBS, OURS, WORKLOADS, Size, runs
 from bench.study.reading import CellRuns, read_cells
-from bench.study.running import file_of, missing
+from bench.study.running import file_of, missing, other_size
 from bench.study.telling import figures, page
 
 NOTHING_KNOWN = {"knows_lengths": False, "is_ablation": False}
@@ -98,3 +98,24 @@ def test_a_run_that_is_there_is_not_run_again(tmp_path: Path) -> None:
     done.write_text(json.dumps(facts))
     assert missing(planned, tmp_path) == planned[1:]
     assert [cell.key for cell in read_cells(tmp_path)] == [("w", "batch", 1.0)]
+
+
+def test_the_first_quarter_of_the_runs_meets_every_pair_of_conditions() -> None:
+    size = Size(seeds=3, jobs=50, batch_jobs=20, policies=(OURS, "las"))
+    planned = [run for run in runs(size) if not run.variant.is_ablation]
+    assert len({(run.cell, run.seed, run.variant.name) for run in planned}) == len(planned)
+    assert len({run.cell for run in planned}) == len(WORKLOADS) * 4 * 4
+    cells = {run.cell for run in planned[: len(planned) // 4]}
+    assert len({(cell.workload, cell.load) for cell in cells}) == len(WORKLOADS) * 4
+    assert len({(cell.workload, cell.congestion) for cell in cells}) == len(WORKLOADS) * 4
+    assert len({(cell.load, cell.congestion) for cell in cells}) == 16
+    assert {run.jobs_max for run in planned} == {50, 20}
+
+
+def test_runs_of_another_size_do_not_go_into_one_folder(tmp_path: Path) -> None:
+    small = Size(seeds=2, jobs=50)
+    assert other_size(small, tmp_path) is None
+    assert other_size(small, tmp_path) is None
+    told = other_size(Size(), tmp_path)
+    assert told is not None
+    assert '"jobs": 50' in told
