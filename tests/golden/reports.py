@@ -1,10 +1,15 @@
-"""The golden trace and what runs of it say: every start and end, and the metrics."""
+"""The golden traces and what runs of them say: every start and end, and the metrics.
+
+On `trace.jsonl` there is nearly always room; on `busy.jsonl` jobs hold out for closer GPUs, give up
+holding out, and move.
+"""
 
 import json
 from pathlib import Path
 
 from scheduler.domain.ids import LevelName
 from scheduler.domain.instants import SECOND
+from scheduler.domain.knobs import NetworkMoves
 from simulator.fabric import NetworkOptions
 from simulator.metrics import measured
 from simulator.profiles import ProfileView
@@ -15,7 +20,18 @@ from simulator.traces.formats import read_trace
 from simulator.world import Costs
 
 FOLDER = Path(__file__).parent
-POLICIES = ("fifo", "nowait", "las", "srtf")
+TRACE_OF_POLICY = {
+    "fifo": "trace",
+    "nowait": "trace",
+    "las": "trace",
+    "srtf": "trace",
+    "dally": "busy",
+    "dally-classic": "busy",
+    "gittins-nowait": "busy",
+}
+POLICIES = tuple(TRACE_OF_POLICY)
+
+MOVES_ON = {"preemption": NetworkMoves.ON, "upgrades": NetworkMoves.ON}
 
 RACK = LevelPlan(name=LevelName("rack"), nodes=2, oversubscription=2)
 CLUSTER = Topology(
@@ -35,8 +51,10 @@ def written(policy: str) -> str:
         network=NetworkOptions(congestion=4),
         view=ProfileView.EXACT,
         costs=Costs(),
+        knobs=MOVES_ON,
     )
-    outcome = replay(staged(read_trace(FOLDER / "trace.jsonl"), CLUSTER, options).scenario)
+    trace = read_trace(FOLDER / f"{TRACE_OF_POLICY[policy]}.jsonl")
+    outcome = replay(staged(trace, CLUSTER, options).scenario)
     metrics = {
         name: round(value, 3) if isinstance(value, float) else value
         for name, value in measured(outcome).facts().items()
