@@ -13,27 +13,32 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dataclasses import replace
 else:
-    _new = object.__new__
+    from operator import attrgetter
 
     def _twin_of(kind):
         """A class whose instances can become those of `kind`; None if there is none."""
         fields = dataclasses.fields(kind)
-        slots = kind.__dict__.get("__slots__", ())
+        names = [field.name for field in fields]
         is_plain = kind.__bases__ == (object,) and all(field.init for field in fields)
-        if not is_plain or sorted(slots) != sorted(field.name for field in fields):
+        if not is_plain or sorted(kind.__dict__.get("__slots__", ())) != sorted(names):
             return None
-        return type(f"{kind.__name__}InTheMaking", (), {"__slots__": tuple(slots)})
+        name = f"{kind.__name__}InTheMaking"
+        return dataclasses.make_dataclass(name, names, slots=True, repr=False, eq=False)
+
+    class _Copier:
+        """How to copy one class."""
+
+        __slots__ = ("has_check", "read", "twin")
+
+        def __init__(self, kind, twin):
+            names = [field.name for field in dataclasses.fields(kind)]
+            self.twin = twin
+            self.read = attrgetter(*names)
+            self.has_check = hasattr(kind, "__post_init__")
 
     def _copier_of(kind):
-        """Copies a record of `kind` into one of its twin; None where there is none."""
-        twin = _twin_of(kind)
-        if twin is None:
-            return None
-        sets = [f" copy.{field.name} = thing.{field.name}" for field in dataclasses.fields(kind)]
-        source = "\n".join(["def copied(thing):", " copy = new(twin)", *sets, " return copy"])
-        scope = {"new": _new, "twin": twin}
-        exec(source, scope)  # noqa: S102 - names of fields alone go in, as in dataclasses
-        return scope["copied"]
+        twin = _twin_of(kind) if len(dataclasses.fields(kind)) > 1 else None
+        return None if twin is None else _Copier(kind, twin)
 
     _COPIERS = {}
 
@@ -46,14 +51,14 @@ else:
             copier = _COPIERS[kind] = _copier_of(kind)
         if copier is None:
             return dataclasses.replace(thing, **changes)
-        copy = copier(thing)
+        copy = copier.twin(*copier.read(thing))
         for name, value in changes.items():
             try:
                 setattr(copy, name, value)
             except AttributeError as error:
                 raise TypeError(f"{kind.__name__} has no field {name!r}") from error
         copy.__class__ = kind
-        if hasattr(kind, "__post_init__"):
+        if copier.has_check:
             copy.__post_init__()
         return copy
 
