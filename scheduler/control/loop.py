@@ -71,6 +71,10 @@ class _Basis(NamedTuple):
 class ControlLoop:
     """One scheduler loop. `tick` is called by one thread, never twice at once."""
 
+    quiet_until: Instant | None = None
+    """When to call again at the latest if neither the cluster nor the store brings anything
+    before, for a driver that knows whether they do; None: at once."""
+
     def __init__(
         self, outside: Outside, *, poll: Duration = SECOND, tell_every: Duration = Duration(0)
     ) -> None:
@@ -110,9 +114,6 @@ class ControlLoop:
         """When the passing of time alone brings the next change."""
         self._has_unfinished = False
         """The last tick has left something undone: the next one goes on, whatever it sees."""
-        self.quiet_until: Instant | None = None
-        """When to call again at the latest if neither the cluster nor the store brings anything
-        before, for a driver that knows whether they do; None: at once."""
         self._cycle = 0
         self._cycle_told_at: Instant | None = None
         self._told: Decision | None = None
