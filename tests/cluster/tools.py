@@ -71,7 +71,7 @@ def _built(tools: ToolSet) -> Path:
 
 
 def _build(tools: ToolSet, target: Path) -> None:
-    go = _go()
+    go = go_program()
     sys.stderr.write(f"\nBuilding {tools.name} for the cluster tests, once; this takes minutes.\n")
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         new = Path(scratch) / "bin"
@@ -104,7 +104,7 @@ def _version_flags(tools: ToolSet) -> str:
     return " ".join(f"-X {package}.{name}={value}" for name, value in values.items())
 
 
-def _go() -> str:
+def go_program() -> str:
     """A Go that is new enough: the system's, or the one of the virtual environment."""
     beside_python = str(Path(sys.executable).with_name("go"))
     for candidate in ("go", beside_python):

@@ -9,6 +9,7 @@ import pytest
 
 from tests.cluster.api_objects import ApiError, ApiObjects
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.definitions import add_definitions
 from tests.helm.helm_program import CHART, NAMESPACE, Helm, Manifest, pods_of
 from tests.helm.value_sets import VALUE_SETS
 from tests.polling import wait_until
@@ -18,6 +19,7 @@ PLACES = {
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "ConfigMap": "/api/v1/namespaces/{}/configmaps",
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+    "HTTPRoute": "/apis/gateway.networking.k8s.io/v1/namespaces/{}/httproutes",
     "Ingress": "/apis/networking.k8s.io/v1/namespaces/{}/ingresses",
     "Job": "/apis/batch/v1/namespaces/{}/jobs",
     "Namespace": "/api/v1/namespaces",
@@ -25,12 +27,14 @@ PLACES = {
     "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
     "Pod": "/api/v1/namespaces/{}/pods",
     "PodDisruptionBudget": "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
+    "PrometheusRule": "/apis/monitoring.coreos.com/v1/namespaces/{}/prometheusrules",
     "ResourceQuota": "/api/v1/namespaces/{}/resourcequotas",
     "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
     "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
     "Secret": "/api/v1/namespaces/{}/secrets",
     "Service": "/api/v1/namespaces/{}/services",
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+    "ServiceMonitor": "/apis/monitoring.coreos.com/v1/namespaces/{}/servicemonitors",
     "ValidatingAdmissionPolicy": (
         "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
     ),
@@ -38,8 +42,8 @@ PLACES = {
         "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
     ),
 }
-OF_OPERATORS = {"HTTPRoute", "PrometheusRule", "ServiceMonitor"}
-"""Kinds that a bare API server does not know."""
+OF_OTHERS = {"HTTPRoute", "PrometheusRule", "ServiceMonitor"}
+"""Kinds that a bare API server does not know: their projects publish the definitions."""
 SERVER = f"system:serviceaccount:{NAMESPACE}:dally"
 STRICTLY = {"dryRun": "All", "fieldValidation": "Strict"}
 SERVER_MAY = [
@@ -73,10 +77,22 @@ def objects(control_plane: ControlPlane) -> Iterator[ApiObjects]:
 @pytest.mark.parametrize("name", VALUE_SETS)
 def test_the_api_server_takes_every_object(helm: Helm, objects: ApiObjects, name: str) -> None:
     for manifest in helm.template(VALUE_SETS[name].values):
-        if manifest["kind"] in OF_OPERATORS or manifest["kind"] == "Namespace":
+        if manifest["kind"] in OF_OTHERS or manifest["kind"] == "Namespace":
             continue
         path = PLACES[manifest["kind"]].format(manifest["metadata"].get("namespace", ""))
         objects.create(path, manifest, **STRICTLY)
+
+
+def test_objects_of_others_keep_the_published_definitions(helm: Helm, objects: ApiObjects) -> None:
+    add_definitions(objects)
+    seen: set[str] = set()
+    for values in VALUE_SETS.values():
+        for manifest in helm.template(values.values):
+            if manifest["kind"] in OF_OTHERS:
+                path = PLACES[manifest["kind"]].format(manifest["metadata"]["namespace"])
+                objects.create(path, manifest, **STRICTLY)
+                seen.add(manifest["kind"])
+    assert seen == OF_OTHERS
 
 
 @pytest.mark.parametrize("name", VALUE_SETS)
