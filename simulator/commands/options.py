@@ -62,6 +62,9 @@ JITTER = 0.05
 REPAIR_HOURS = 4.0
 SLOW_FACTOR = 1.5
 
+NODES_MAX = 100_000
+"""Of a cluster; more are a slip of the pen, and fill the memory before anything runs."""
+
 
 def network_of(switch: Switch, congestion: float, jitter: float) -> NetworkOptions | None:
     """The network a run is asked for."""
@@ -100,7 +103,13 @@ def cluster_of(
     if topology is not None:
         if nodes is not None or gpus_per_node is not None:
             raise OptionError("--topology", "names the nodes; leave out --nodes, --gpus-per-node")
-        return read_topology(topology)
+        cluster = read_topology(topology)
+        count = sum(group.count for group in cluster.groups)
+        if count > NODES_MAX:
+            raise OptionError("--topology", f"has {count} nodes, and over {NODES_MAX} is too many")
+        return cluster
     if nodes is None or gpus_per_node is None:
         raise OptionError("--topology", "give it, or --nodes and --gpus-per-node")
+    if nodes > NODES_MAX:
+        raise OptionError("--nodes", f"{nodes} is over {NODES_MAX}")
     return plain_topology(nodes=nodes, gpus_per_node=gpus_per_node, racks=racks)

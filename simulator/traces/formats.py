@@ -10,7 +10,7 @@ from scheduler.domain.instants import Duration
 from simulator.errors import TraceError
 from simulator.traces import alibaba, gavel, json_lines, philly, slurm, swf, tables
 from simulator.traces.job import Changed, Dropped, Parsed, TraceJob
-from simulator.traces.source import Head, head_of, open_text
+from simulator.traces.source import Head, head_of, open_text, told_if_unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,9 @@ def format_of(path: Path) -> TraceFormat:
     for candidate in FORMATS:
         if candidate.recognises(head):
             return candidate
+    if ".jsonl" in path.suffixes:
+        # It says itself what it is; its parser names the row and the field that are wrong.
+        return format_named("jsonl")
     known = ", ".join(each.name for each in FORMATS)
     raise TraceError(
         path.name, 1, f"looks like no trace format known ({known}); name one with --format"
@@ -97,11 +100,8 @@ def format_of(path: Path) -> TraceFormat:
 
 def stream(path: Path, format: TraceFormat) -> Iterator[Parsed]:
     """What the parser makes of the file, in file order, without keeping it."""
-    with open_text(path) as text:
-        try:
-            yield from format.parse(text, path.name)
-        except UnicodeDecodeError as error:
-            raise TraceError(path.name, 0, f"is not UTF-8 text ({error.reason})") from error
+    with told_if_unreadable(path.name), open_text(path) as text:
+        yield from format.parse(text, path.name)
 
 
 def read_trace(path: Path, format: TraceFormat | None = None) -> Trace:

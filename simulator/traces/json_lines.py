@@ -12,7 +12,7 @@ from typing import TextIO, cast
 from scheduler.domain.instants import SECOND, Duration, Instant
 from simulator.errors import TraceError
 from simulator.traces.job import Parsed, TraceJob
-from simulator.traces.source import Head
+from simulator.traces.source import TIME_MAX, YEARS_MAX, Head
 
 REQUIRED = frozenset({"name", "arrival_s", "duration_s", "gpus"})
 TEXTS = ("model", "user", "queue", "status")
@@ -93,6 +93,8 @@ class _Object:
             raise self.error(name, f"{json.dumps(value)} is not a number of seconds")
         if value == float("inf"):
             raise self.error(name, "is not finite")
+        if value * SECOND > TIME_MAX:
+            raise self.error(name, f"{json.dumps(value)} is over {YEARS_MAX} years")
         return Duration(round(value * SECOND))
 
     def count(self, name: str, *, least: int) -> int:

@@ -2,13 +2,20 @@
 
 import csv
 import gzip
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, cast
 
 from scheduler.domain.instants import SECOND, Duration
 from simulator.errors import TraceError
+
+TIME_MAX = Duration(2**53)
+"""Microseconds that are counted exactly everywhere: 285 years."""
+
+YEARS_MAX = 285
 
 BYTES_OF_HEAD = 65_536
 """What format detection looks at."""
@@ -20,6 +27,17 @@ def open_text(path: Path) -> TextIO:
     if path.suffix == ".gz":
         return cast("TextIO", gzip.open(path, "rt", encoding="utf-8-sig", newline=""))
     return path.open(encoding="utf-8-sig", newline="")
+
+
+@contextmanager
+def told_if_unreadable(source: str) -> Iterator[None]:
+    """Turns what comes of a file that is no text, or was cut off, into a TraceError."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise TraceError(source, 0, f"is not UTF-8 text ({error.reason})") from error
+    except (EOFError, zlib.error) as error:
+        raise TraceError(source, 0, f"can not be unpacked ({error})") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +89,8 @@ class Fields:
         value = self.number(name)
         if value < 0:
             raise self.error(name, f"{self.text(name)!r} is negative")
+        if value * unit > TIME_MAX:
+            raise self.error(name, f"{self.text(name)!r} is over {YEARS_MAX} years")
         return Duration(round(value * unit))
 
     def is_empty(self, name: str) -> bool:
@@ -139,6 +159,6 @@ class Head:
 
 def head_of(path: Path) -> Head:
     """The whole lines among the first bytes of a file."""
-    with open_text(path) as stream:
+    with told_if_unreadable(path.name), open_text(path) as stream:
         text = stream.read(BYTES_OF_HEAD)
     return Head(tuple(text.splitlines()[:50]))

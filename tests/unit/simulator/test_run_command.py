@@ -82,3 +82,53 @@ def test_two_processes_with_different_hash_seeds_write_the_same_bytes(
         written.append({name: (out / name).read_bytes() for name in names})
     assert written[0] == written[1]
     assert b"GangStoppedForPreempt" in written[0]["events.jsonl"]
+
+
+HEADER = b"job_id,num_gpu,submit_time,duration\n"
+A_JOB = '{"name": "a", "arrival_s": 0, "duration_s": %s, "gpus": 1}\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        pytest.param("t.csv", b"", "t.csv:1: looks like no trace format known", id="empty"),
+        pytest.param("t.csv", b"\xff\xfe\x00", "t.csv: is not UTF-8 text", id="no text"),
+        pytest.param("t.csv.gz", b"\x1f\x8b\x08", "t.csv.gz: can not be unpacked", id="cut off"),
+        pytest.param("t.csv", b"a,b\n1,2\n", "t.csv:1: looks like no trace", id="other columns"),
+        pytest.param("t.csv", HEADER + b"1,2\n", "t.csv:2: has 2 fields instead of 4", id="short"),
+        pytest.param(
+            "t.csv",
+            HEADER + b"1,2,-3,4\n",
+            "t.csv:2: field submit_time: '-3' is neg",
+            id="negative",
+        ),
+        pytest.param("t.csv", HEADER, "t.csv: has no job (0 rows dropped)", id="header alone"),
+        pytest.param(
+            "t.jsonl", b'{"name": "a"}\n', "t.jsonl:1: field arrival_s: is m", id="no time"
+        ),
+        pytest.param("t.jsonl", b'{"name": "a",\n', "t.jsonl:1: not JSON", id="broken JSON"),
+        pytest.param(
+            "t.jsonl", (A_JOB % "1e300").encode(), "1e+300 is over 285 years", id="for ever"
+        ),
+        pytest.param("t.jsonl", (A_JOB % "NaN").encode(), "is not a number of seconds", id="NaN"),
+    ],
+)
+def test_a_trace_that_can_not_be_read_is_refused_by_place(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    options = ["--nodes", "2", "--gpus-per-node", "4", "--policy", "fifo"]
+    told = CliRunner().invoke(app, ["run", str(file), *options])
+    assert (told.exit_code, message in told.output) == (2, True), told.output
+
+
+def test_a_cluster_that_no_memory_holds_is_refused(trace: Path, tmp_path: Path) -> None:
+    plain = ["--nodes", "99999999999", "--gpus-per-node", "4", "--policy", "fifo"]
+    told = CliRunner().invoke(app, ["run", str(trace), *plain])
+    assert (told.exit_code, "--nodes: 99999999999 is over 100000" in told.output) == (2, True)
+    topology = tmp_path / "large.yaml"
+    topology.write_text("nodes: [{count: 99999999999, gpus: 4, gpuModel: V100}]\n")
+    options = ["--topology", str(topology), "--policy", "fifo"]
+    told = CliRunner().invoke(app, ["run", str(trace), *options])
+    assert (told.exit_code, "has 99999999999 nodes" in told.output) == (2, True), told.output
