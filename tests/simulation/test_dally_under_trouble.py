@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from scheduler.domain.instants import seconds
 from scheduler.ports.job_store import EventQuery
 from tests.proof import times
 from tests.simulation.sensitive_world import (
@@ -25,6 +26,21 @@ def test_promises_hold_and_every_job_ends(seed: int) -> None:
     for job in run.jobs():
         assert not evicted_too_often(job, SOON.evictions_per_hour), f"reproduce with seed={seed}"
         assert are_in_order(job)
+
+
+def test_t6_stops_and_moves_cost_a_job_a_bounded_share_of_what_it_ran() -> None:
+    stopped = 0
+    for seed in range(4):
+        run = SensitiveWorld(seed)
+        run.run()
+        for job in run.jobs():
+            lost, count = job.evictions.lost, len(job.evictions.recent)
+            # It runs on for its grace, and may lose a checkpoint interval more by that.
+            beyond = count * (job.spec.checkpoint.grace + seconds(10))
+            assert lost <= SOON.lost_share_max * job.ran_for + beyond, f"seed={seed} {job.name}"
+            assert not evicted_too_often(job, SOON.evictions_per_hour)
+            stopped += count
+    assert stopped > 0
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given, settings
 
 from scheduler.domain.communication import CommunicationProfile
 from scheduler.domain.ids import JobId, NodeName
 from scheduler.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant
 from scheduler.domain.job import CheckpointRequest, Job, JobPhase, StopCause
-from scheduler.domain.knobs import NetworkMoves, PolicyKnobs
+from scheduler.domain.knobs import JobOrder, NetworkMoves, PolicyKnobs
 from scheduler.domain.patience import Evictions, HeldDomain, WaitEpisode
 from scheduler.domain.plan import Plan
 from scheduler.domain.snapshot import Measured, RunningGang, Snapshot
@@ -46,9 +48,16 @@ def victim(name: str = "v", **changes: object) -> Job:
     return replace(job, ran_for=Duration(400 * HOUR), **changes)  # type: ignore[arg-type]  # any field
 
 
-def hurt(name: str = "s", **changes: object) -> Job:
+def hurt(
+    name: str = "s", *, checkpoint_of: CheckpointRequest | None = None, **changes: object
+) -> Job:
     """A gang of two nodes that was stopped before, and lost much by distance."""
-    job = replace(a_job(name, workers=2), ran_for=Duration(HOUR), first_started_at=at(1))
+    checkpoint = checkpoint_of or CheckpointRequest()
+    job = replace(
+        a_job(name, workers=2, checkpoint=checkpoint),
+        ran_for=Duration(HOUR),
+        first_started_at=at(1),
+    )
     return replace(job, **changes)  # type: ignore[arg-type]  # any field
 
 
@@ -164,6 +173,32 @@ def test_t14_what_victims_declare_changes_nothing_in_who_is_stopped() -> None:
     assert stopped(planned(a_world(hurt(), running=rivals(job)))) == stopped(
         planned(a_world(hurt(), running=rivals(declared)))
     )
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    ran_h=st.tuples(st.floats(0, 400), st.floats(0, 400)),
+    lost=st.tuples(st.floats(1, 9), st.floats(1, 9)),
+    passed_s=st.integers(0, 20 * 60 - 1),
+    order=st.sampled_from(JobOrder),
+)
+def test_t6_two_jobs_do_not_stop_each_other_in_turns(
+    ran_h: tuple[float, float], lost: tuple[float, float], passed_s: int, order: JobOrder
+) -> None:
+    knobs = PolicyKnobs(preemption=NetworkMoves.ON, order=order)
+    losses = {"v": lost[0], "s": lost[1]}
+    v, s = victim(), hurt(checkpoint_of=SAVES)
+    v = replace(v, ran_for=Duration(round(ran_h[0] * HOUR)))
+    s = replace(s, ran_for=Duration(round(ran_h[1] * HOUR)))
+    if not stopped(planned(a_world(s, running=rivals(v), lost=losses, knobs=knobs))):
+        return
+    # It got its rack; until it has run for its quantum the other one does not get it back.
+    later = Instant(NOW + passed_s * SECOND)
+    waits = replace(v, phase=JobPhase.PENDING, spec=replace(v.spec, roles=hurt().spec.roles))
+    runs = on(s, "r1-n0", "r1-n1", since=NOW)
+    running = [runs, on(a_job("other"), "r2-n0")]
+    swapped = a_world(waits, running=running, lost=losses, knobs=knobs, now=later)
+    assert not stopped(planned(swapped))
 
 
 def test_what_is_saved_must_be_twice_what_is_lost() -> None:
