@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from scheduler.adapters.kubernetes.objects import JsonObject
+from scheduler.domain.codec import Json
 from tests.cluster.api_objects import ApiError, ApiObjects
 from tests.cluster.cluster_fixtures import new_namespace
 from tests.cluster.control_plane import ControlPlane
@@ -13,9 +14,8 @@ from tests.unit.adapters.kubernetes.test_pods_of_job_files import EVERYTHING
 
 STRICTLY = {"dryRun": "All", "fieldValidation": "Strict"}
 LEVELS = ("privileged", "baseline", "restricted")
-WITHIN = {
-    **EVERYTHING,
-    "podProfile": None,
+WITHIN: dict[str, Json] = {
+    **{name: value for name, value in EVERYTHING.items() if name != "podProfile"},
     "volumes": [
         {"name": "a", "claim": "c", "mountPath": "/ckpt"},
         {"name": "b", "scratch": "1Gi", "mountPath": "/fast"},
@@ -50,8 +50,7 @@ def put(objects: ApiObjects, pod: JsonObject, level: str) -> None:
 
 
 def test_what_a_job_file_may_say_passes_the_level_restricted(objects: ApiObjects) -> None:
-    fields = {key: value for key, value in WITHIN.items() if value is not None}
-    put(objects, a_pod_of(a_spec(fields)), "restricted")
+    put(objects, a_pod_of(a_spec(WITHIN)), "restricted")
 
 
 def test_a_project_of_the_level_baseline_passes_that(objects: ApiObjects) -> None:
