@@ -151,12 +151,15 @@ _WAITING = ("--wait", "--timeout", f"{INSTALL_S_MAX:.0f}s")
 
 
 @contextmanager
-def a_volume(cluster: WholeCluster, name: str) -> Iterator[dict[str, Any]]:
+def a_volume(
+    cluster: WholeCluster, name: str, *, user: int | None = SERVER_USER
+) -> Iterator[dict[str, Any]]:
     """The values for SQLite on a volume that every node reaches, as on network storage."""
     folder: Path = cluster.folder / "volumes" / name
     folder.mkdir(parents=True)
     # The kubelet gives no group to a folder of the node.
-    os.chown(folder, SERVER_USER, SERVER_USER)
+    assert user is not None
+    os.chown(folder, user, user)
     path = "/api/v1/persistentvolumes"
     cluster.objects.create(
         path,

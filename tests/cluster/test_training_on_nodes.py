@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
+from scheduler.domain.pod_policy import PodUser
 from tests.cluster.images import Image
 from tests.cluster.release import Release, a_volume
 from tests.cluster.remains import processes_of, words_of
@@ -170,6 +171,73 @@ def test_a_lost_node_is_told_and_its_gang_starts_elsewhere(
     assert "NodeLost" in training.told("moving")
     whole_cluster.bring_back(node)
     training.cancel("moving", now=True)
+
+
+COUNTING = """
+step=$(cat /ckpt/step 2>/dev/null || echo 0)
+echo "attempt $DALLY_ATTEMPT begins at $step"
+trap 'echo $step > /ckpt/step; echo "saved $step"; exit 143' TERM
+while [ $step -lt 100000 ]; do step=$((step + 1)); sleep 0.1; done
+"""
+"""Counts, saves when it is asked to stop, and goes on from there."""
+
+
+@pytest.fixture(scope="module")
+def checkpoints(training: Training, whole_cluster: WholeCluster) -> Iterator[str]:
+    """A claim in the namespace of the jobs; every node reaches its volume."""
+    with a_volume(whole_cluster, "checkpoints", user=PodUser().uid) as persistence:
+        claim = {
+            "metadata": {"name": "checkpoints"},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": "",
+                "selector": {"matchLabels": persistence["selector"]},
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        }
+        path = f"/api/v1/namespaces/{training.namespace}/persistentvolumeclaims"
+        whole_cluster.objects.create(path, claim)
+        yield "checkpoints"
+        whole_cluster.objects.delete(f"{path}/checkpoints")
+
+
+def test_a_drained_gang_resumes_elsewhere_from_its_checkpoint(
+    training: Training, checkpoints: str
+) -> None:
+    training.release.submit(
+        "resuming",
+        ["sh", "-c", COUNTING],
+        image=training.release.image.reference,
+        gpusPerWorker=1,
+        volumes=[{"name": "ckpt", "claim": checkpoints, "mountPath": "/ckpt"}],
+        checkpoint={"path": "/ckpt", "grace": "20s"},
+    )
+    training.wait_for("resuming", "Running")
+    wait_until(
+        lambda: "begins at 0" in training.said("resuming"), "it counts", deadline_s=RUN_S_MAX
+    )
+    (pod,) = training.pods("resuming")
+    node = pod["spec"]["nodeName"]
+    body = {"reason": "new firmware"}
+    answer = training.release.request("POST", f"/api/v1/nodes/{node}/drain", body)
+    assert answer.json()["isDraining"] is True
+    try:
+        wait_until(
+            lambda: "attempt 1 begins at" in training.said("resuming"),
+            "it goes on",
+            deadline_s=RUN_S_MAX,
+        )
+        (moved,) = [pod for pod in training.pods("resuming") if _is_live(pod)]
+        assert moved["spec"]["nodeName"] != node
+        step = int(training.said("resuming").split("begins at ")[1].split()[0])
+        assert step > 0
+        told = training.told("resuming")
+        assert "is drained by" in told
+        assert "new firmware" in told
+        assert "Drained" in told
+    finally:
+        training.release.request("POST", f"/api/v1/nodes/{node}/uncordon", {})
+    training.cancel("resuming")
 
 
 def _is_live(pod: dict[str, object]) -> bool:
