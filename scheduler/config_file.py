@@ -208,12 +208,18 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep=deep)
 
 
+_NO_SECTION = frozenset({"model_type", "dict_type", "mapping_type"})
+"""What pydantic says here names our classes."""
+
+
 def _problem(found: ErrorDetails) -> FileProblem:
-    place = _place(found["loc"])
+    place = _place(found["loc"]) or "(file)"
     if found["type"] == "extra_forbidden":
         names = _names_at(found["loc"][:-1])
         detail = f"there is no such key{nearest(str(found['loc'][-1]), names)}"
         return FileProblem(place=place, detail=detail)
+    if found["type"] in _NO_SECTION:
+        return FileProblem(place=place, detail="must be a section: keys with values")
     message = found["msg"]
     return FileProblem(place=place, detail=message[:1].lower() + message[1:])
 

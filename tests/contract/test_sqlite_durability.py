@@ -130,6 +130,24 @@ def test_a_command_beside_the_server_reads_and_writes(url: str, store: SqlStore)
         assert store.sequence() == beside.sequence() == 3
 
 
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [
+        pytest.param("none/dally.db", "No such file or directory", id="no folder"),
+        pytest.param("folder", "Is a directory", id="a folder in its place"),
+        pytest.param("text/dally.db", "Not a directory", id="below a file"),
+        pytest.param("text", "file is not a database", id="a text"),
+    ],
+)
+def test_a_file_that_can_not_be_used_is_said_in_our_words(
+    tmp_path: Path, file: str, told: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text").write_text("a text that is no database" * 100)
+    with pytest.raises(StoreUnavailableError, match=told):
+        upgrade(f"sqlite:///{tmp_path / file}")
+
+
 def test_a_lock_is_free_again_when_it_is_released(path: Path) -> None:
     lock = FileLock(lock_file(path))
     lock.release()

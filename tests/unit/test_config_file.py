@@ -177,9 +177,8 @@ def test_a_whole_file() -> None:
             ["projects[0].queues[0]: there is no queue team-b; did you mean team-a?"],
             id="queue of a project",
         ),
-        pytest.param(
-            "- a", [": input should be a valid dictionary or instance of ConfigFile"], id="list"
-        ),
+        pytest.param("- a", ["(file): must be a section: keys with values"], id="list"),
+        pytest.param("topology: 5", ["topology: must be a section: keys with values"], id="number"),
     ],
 )
 def test_a_mistake_is_named_with_its_place(text: str, said: list[str]) -> None:

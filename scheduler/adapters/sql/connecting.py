@@ -198,6 +198,9 @@ def trouble_in_our_words() -> Iterator[None]:
     except (sqlite3.Error, psycopg.Error) as error:
         # From our own set-up of a fresh connection, which SQLAlchemy does not wrap.
         raise StoreUnavailableError(first_line(error)) from error
+    except OSError as error:
+        # From making the file of a SQLite database, or the one that is locked beside it.
+        raise StoreUnavailableError(f"{error.filename}: {error.strerror}") from error
 
 
 def is_trouble(error: exc.DBAPIError) -> bool:

@@ -101,7 +101,8 @@ def open_store(
         if engines.path is not None:
             # Connecting would make an empty file.
             expect_database(engines.path)
-            lock = FileLock(lock_file(engines.path)) if is_server else None
+            with trouble_in_our_words():
+                lock = FileLock(lock_file(engines.path)) if is_server else None
         with trouble_in_our_words(), engines.readers.connect() as connection:
             check_schema(connection)
         conninfo = postgres_conninfo(database_url)
