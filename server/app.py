@@ -245,6 +245,43 @@ def admin_snapshot(
         typer.echo(text)
 
 
+@admin.command("rebuild")
+def admin_rebuild(
+    *,
+    instance: Annotated[
+        str, typer.Option(help="Whose gangs, where the cluster has those of several databases.")
+    ] = "",
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="Kubeconfig of the cluster; without it the pod's account.")
+    ] = None,
+    config: ConfigFlag = None,
+    data_dir: DataDirFlag = None,
+    database_url: DatabaseFlag = None,
+) -> None:
+    """Make an empty database one that knows what runs on the Kubernetes cluster, after the old one
+    was lost. No server may run on it meanwhile. Jobs that only waited, tokens and events stay lost.
+
+    Examples:
+
+    dallyd admin rebuild --config dallyd.yaml
+
+    dallyd admin rebuild --instance 3f9c2a71b0d4e5f6 --database-url postgresql://dally@db/dally
+    """
+    given = {
+        **_database_flags(config, data_dir, database_url),
+        "kubeconfig": kubeconfig,
+        "executor": "kubernetes",
+    }
+    with errors_as_exit_codes():
+        settings, cluster_config = load(given)
+        make_data_dir(settings)
+        refuse_if_served(settings)
+        from server import rebuilding  # noqa: PLC0415 - heavy; all is checked by now
+
+        for line in rebuilding.rebuild(settings, cluster_config, instance=instance):
+            typer.echo(line)
+
+
 def load(given: Mapping[str, str | int | Path | bool | None]) -> tuple[Settings, Config]:
     """Settings and configuration. Raises ConfigError with every mistake of either."""
     named = given.get("config") or os.environ.get(f"{PREFIX}CONFIG")

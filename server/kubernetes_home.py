@@ -48,7 +48,7 @@ def open_cluster(
     )
     cluster = KubernetesCluster(
         KubernetesSettings(
-            access=_access(settings),
+            access=access(settings),
             namespaces=namespaces(settings, config),
             render=render,
             rules=_rules(config),
@@ -72,7 +72,7 @@ def open_logs(foundation: Foundation, stack: ExitStack) -> LogSource:
 
     settings = foundation.settings
     logs = RemoteLogs(
-        _access(settings),
+        access(settings),
         namespaces(settings, foundation.config),
         foundation.store.instance_id(),
         foundation.store,
@@ -101,7 +101,7 @@ def look_at_cluster(settings: Settings, config: Config) -> str:
     _expect_client()
     from scheduler.adapters.kubernetes.probing import look  # noqa: PLC0415 - an extra
 
-    nodes = look(_access(settings), namespaces(settings, config))
+    nodes = look(access(settings), namespaces(settings, config))
     return f"{counted(nodes, 'node')}; gangs go to {', '.join(namespaces(settings, config))}"
 
 
@@ -115,7 +115,9 @@ def namespaces(settings: Settings, config: Config) -> tuple[str, ...]:
     return tuple(sorted({settings.job_namespace, *config.namespaces.values()}))
 
 
-def _access(settings: Settings) -> "Access":
+def access(settings: Settings) -> "Access":
+    """How the API server is reached. Raises ConfigError without the client library."""
+    _expect_client()
     from scheduler.adapters.kubernetes.access import Access  # noqa: PLC0415 - an extra
 
     kubeconfig = None if settings.kubeconfig is None else settings.kubeconfig.expanduser()

@@ -186,8 +186,13 @@ LEFT_SAFE_MODE = "safe mode is over: every gang on the cluster is accounted for"
 def explain_stray(stray: Stray) -> str:
     """What is odd about a stray, and what stands against the order given for it."""
     alive = f"{stray.workers_alive} of {counted(stray.workers, 'worker')} alive"
-    against = "" if stray.problem is None else f"; not adopted: {_PROBLEMS[stray.problem]}"
+    against = "" if stray.problem is None else f"; not adopted: {explain_problem(stray.problem)}"
     return f"{_STRAYS[stray.reason]}; {alive}{against}"
+
+
+def explain_problem(problem: AdoptionProblem) -> str:
+    """Why a stray is not adopted."""
+    return _PROBLEMS[problem]
 
 
 def explain_safe_mode(outdated: StoreOutdated) -> str:

@@ -53,7 +53,7 @@ SERVER_MAY = [
 SERVER_MAY_NOT = [
     *(("get", "secrets"), ("list", "secrets"), ("create", "pods/exec"), ("create", "rolebindings")),
     *(("create", "serviceaccounts/token"), ("impersonate", "users"), ("create", "jobs")),
-    *(("patch", "configmaps"), ("update", "pods"), ("get", "persistentvolumes")),
+    *(("patch", "services"), ("update", "pods"), ("get", "persistentvolumes")),
     *(("update", "pods/status"), ("create", "pods/ephemeralcontainers"), ("bind", "roles")),
 ]
 

@@ -43,7 +43,8 @@ FOREIGN = {"ResourceQuota"}
 READ = {"get", "list", "watch"}
 WORKER_RIGHTS = {
     "pods": READ | {"create", "patch", "delete"},
-    **dict.fromkeys(("services", "configmaps"), READ | {"create", "delete"}),
+    "services": READ | {"create", "delete"},
+    "configmaps": READ | {"create", "patch", "delete"},
     "pods/log": {"get"},
 }
 CLUSTER_RIGHTS = {"nodes": READ}

@@ -384,6 +384,15 @@ class SqlStore:
         """The id of this installation."""
         return self._instance_id
 
+    def become(self, instance_id: str) -> None:
+        """Be another installation: the one whose objects a cluster has."""
+        self._change(partial(server_rows.become, new=instance_id))
+        self._instance_id = instance_id
+
+    def raise_epoch(self, epoch: Epoch) -> None:
+        """Let every later leadership term be larger than this one."""
+        self._change(partial(server_rows.raise_epoch, epoch=epoch))
+
     def server_secret(self, name: str) -> bytes:
         """Random bytes kept under that name."""
         if name not in self._secrets:

@@ -22,6 +22,20 @@ def instance_id(connection: Connection) -> str:
     return found
 
 
+def become(transaction: Transaction, new: str) -> None:
+    """Be another installation from now on."""
+    transaction.connection.execute(
+        update(instance).where(instance.c.name == THE_ONLY).values(instance_id=new)
+    )
+
+
+def raise_epoch(transaction: Transaction, epoch: Epoch) -> None:
+    """Let every later term be larger than this one."""
+    transaction.connection.execute(
+        update(leader).where(_THE_LEASE, leader.c.epoch < epoch).values(epoch=epoch)
+    )
+
+
 def prove_writable(transaction: Transaction) -> None:
     """Change a row that nobody reads, so that a full or broken disk shows.
 
