@@ -51,7 +51,9 @@ def test_k1_a_watch_that_falls_silent_is_opened_again(world: FaultyWorld) -> Non
 def test_k2_a_version_that_expired_is_answered_by_a_new_list(world: FaultyWorld) -> None:
     world.run(RUNS)
     world.wait_for(KEY, RUNNING)
-    gone = world.proxy.add(Fault(path=OUR_PODS, is_watch=True, times=3, answer=expired_event()))
+    gone = world.proxy.add(
+        Fault(path=OUR_PODS, is_watch=True, times=ALWAYS, answer=expired_event())
+    )
     wait_until(lambda: gone.hits == 1, "the watch has expired")
     force_away(world)
     world.wait_for(KEY, GONE)
@@ -70,7 +72,7 @@ def test_k2_a_version_that_expires_again_and_again_makes_no_tight_loop(world: Fa
 def test_k3_a_watch_that_ends_at_once_without_a_word_counts_as_expired(world: FaultyWorld) -> None:
     world.run(RUNS)
     world.wait_for(KEY, RUNNING)
-    blink = world.proxy.add(Fault(path=OUR_PODS, is_watch=True, times=3, answer=(200, b"")))
+    blink = world.proxy.add(Fault(path=OUR_PODS, is_watch=True, times=ALWAYS, answer=(200, b"")))
     wait_until(lambda: blink.hits == 1, "the watch ends at once")
     force_away(world)
     world.wait_for(KEY, GONE)

@@ -1,24 +1,13 @@
 """The faults that are planted, one at a time, and the test that must go red for each."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from tests.mutations.planted_kubernetes import KUBERNETES_MUTATIONS
+from tests.mutations.planting import Mutation
 from tests.source_tree import ROOT
 
 CONTROL = "scheduler/control"
 LOCAL = "scheduler/adapters/local"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mutation:
-    """One fault: `old` stands exactly once in the file and is replaced."""
-
-    what: str
-    path: str
-    old: str
-    new: str
-    found_by: str
-    """Node id of a test, without parameters."""
 
 
 MUTATIONS = (
@@ -176,6 +165,7 @@ MUTATIONS = (
         found_by="tests/contract/test_cluster.py"
         "::test_what_was_just_asked_for_is_either_listed_or_unsettled",
     ),
+    *KUBERNETES_MUTATIONS,
 )
 
 

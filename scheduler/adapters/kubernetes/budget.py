@@ -28,6 +28,8 @@ class Budget:
         self._is_closed = False
         self._changed = threading.Condition()
         self._rng = rng or random.Random()  # noqa: S311 - jitter
+        self.taken = 0
+        """Requests so far."""
         self.waited_s = 0.0
         """Time spent waiting for tokens so far, of all threads together."""
 
@@ -45,6 +47,7 @@ class Budget:
             if self._is_closed:
                 raise Abandoned("the adapter closes")
             self._tokens -= 1.0
+            self.taken += 1
             self.waited_s += time.monotonic() - began
 
     def note_answer(self) -> None:

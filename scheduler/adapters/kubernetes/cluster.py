@@ -225,6 +225,11 @@ class KubernetesCluster:
         return self._keeper.is_idle
 
     @property
+    def requests(self) -> int:
+        """Requests to the API server so far."""
+        return self._budget.taken
+
+    @property
     def log_followers(self) -> int:
         """Streams of logs that are open."""
         self._tails.sweep()

@@ -1,4 +1,4 @@
-"""Every gang of any install in some namespaces, read once: of that a lost database is made again."""
+"""Every gang of any install in some namespaces, read once, to make a lost database of it again."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
