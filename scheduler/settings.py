@@ -147,6 +147,11 @@ class Settings(BaseModel):
     kubernetes_requests_per_second: float = Field(
         default=100.0, gt=0, description="Requests to the Kubernetes API server over time."
     )
+    kubernetes_sweep: Span = Field(
+        default=seconds(300),
+        description="How often is looked for what gangs have left behind on Kubernetes; what is "
+        "found twice in a row is removed.",
+    )
     worker_api_url: str = Field(
         default="",
         pattern=r"^(https?://[^\s]+)?$",

@@ -14,6 +14,7 @@ from scheduler.config_file import Config, ConfigError
 from scheduler.domain.errors import SpecProblem
 from scheduler.domain.explain import counted
 from scheduler.domain.ids import PoolName, ProjectName
+from scheduler.domain.instants import in_seconds
 from scheduler.domain.job import JobSpec
 from scheduler.ports.log_source import LogSource
 from scheduler.settings import Settings, flag_of
@@ -53,6 +54,7 @@ def open_cluster(
             render=render,
             rules=_rules(config),
             requests_per_second=settings.kubernetes_requests_per_second,
+            sweep_s=in_seconds(settings.kubernetes_sweep),
         ),
         foundation.clock,
         foundation.store,

@@ -20,8 +20,11 @@ from tests.kubernetes.served import IMAGE
 from tests.polling import wait_until
 from tests.proof import times
 
+SWEEP = "3s"
 SWEEPS_S_MAX = 120.0
-"""Far less than two sweeps of what nobody knows; deletions take as long as the machine needs."""
+"""More than two sweeps: deletions take as long as the machine needs."""
+ANOTHER = "another"
+OURS = f"{names.INSTANCE},{names.INSTANCE}!={ANOTHER}"
 
 
 @pytest.fixture
@@ -52,6 +55,7 @@ def ground(
             "DALLYD_EXECUTOR": "kubernetes",
             "DALLYD_KUBECONFIG": str(place.control_plane.kubeconfig),
             "DALLYD_JOB_NAMESPACE": place.namespace,
+            "DALLYD_KUBERNETES_SWEEP": SWEEP,
         },
     )
     made.prepare()
@@ -74,7 +78,7 @@ def left_over(place: Place) -> list[str]:
     return [
         f"{kind}/{each['metadata']['name']}"
         for kind in ("pods", "configmaps", "services")
-        for each in place.objects.items(f"{root}/{kind}", labelSelector=names.INSTANCE)
+        for each in place.objects.items(f"{root}/{kind}", labelSelector=OURS)
     ]
 
 
@@ -93,7 +97,7 @@ def test_k8_kills_at_every_point_of_launch_and_stop_run_nothing_twice_and_leave_
 ) -> None:
     foreign = [
         a_foreign_pod(place, "j0123456789-a0-0", job="theirs"),
-        a_foreign_pod(place, "theirs", instance="another", attempt="0", rank="0"),
+        a_foreign_pod(place, "theirs", instance=ANOTHER, attempt="0", rank="0"),
     ]
     order = list(points_in_pods())
     random.Random(turn).shuffle(order)
