@@ -153,10 +153,11 @@ def _fill(objects: ApiObjects, size: Size) -> None:
 
         def write(rank: int, order: GangOrder = order, renderer: PodRenderer = renderer) -> None:
             pod = dict(renderer.pod(Rank(rank), owner))  # noqa: B023 - used in this round only
-            spec = dict(pod["spec"])  # type: ignore[call-overload]  # an object of ours
+            spec = pod["spec"]
+            assert isinstance(spec, dict)
             del spec["schedulingGates"]
             spec["nodeName"] = order.reservations[rank].node
-            objects.create(pods, {**pod, "spec": spec})
+            objects.create(pods, pod)
 
         _many(write, range(PODS_OF_GANG))
 

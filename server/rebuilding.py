@@ -11,6 +11,7 @@ from scheduler.adapters.kubernetes.access import Access
 from scheduler.adapters.kubernetes.finding import Findings, FoundGang, find_gangs
 from scheduler.adapters.sql.job_store import SqlStore
 from scheduler.adapters.sql.leader import SqlLeadership
+from scheduler.adapters.sql.observing import NobodyObserves
 from scheduler.adapters.system_clock import SystemClock
 from scheduler.config_file import Config
 from scheduler.control.adopting import Known, adoption
@@ -38,7 +39,7 @@ def rebuild(settings: Settings, config: Config, *, instance: str) -> Iterator[st
     the cluster has those of several."""
     access: Access = kubernetes_home.access(settings)
     findings = find_gangs(access, kubernetes_home.namespaces(settings, config))
-    with database.open_to_serve(settings, _observe_nothing) as store:
+    with database.open_to_serve(settings, NobodyObserves()) as store:
         chosen = _instance(findings, instance, store)
         apply_config(store, config)
         if store.instance_id() != chosen:
@@ -126,7 +127,3 @@ def _busy(gang: FoundGang, findings: Findings) -> frozenset[AttemptKey]:
         and each.order.attempt.job_id == gang.order.attempt.job_id
         and any(report.state not in TERMINAL_STATES for report in each.reports.values())
     )
-
-
-def _observe_nothing(*, seconds: float, failure: str) -> None:
-    """Nobody counts the writes of a command."""
