@@ -134,7 +134,7 @@ class Kubelet:
                 pod.is_over = True
 
     def _take(self, seen: Object) -> None:
-        meta, container = seen["metadata"], seen["spec"]["containers"][0]
+        meta, container = seen["metadata"], _main(seen)
         pod = _Pod(meta["namespace"], meta["name"], meta["uid"], container["name"])
         pod.started_at = timestamp()
         with self._lock:
@@ -210,7 +210,8 @@ class Kubelet:
 
     def _write_running(self, pod: _Pod, seen: Object) -> None:
         state = {"running": {"startedAt": pod.started_at}}
-        others = [_container_status(each["name"], state) for each in seen["spec"]["containers"][1:]]
+        names = [each["name"] for each in seen["spec"]["containers"]]
+        others = [_container_status(name, state) for name in names if name != pod.container]
         self._write(
             pod,
             phase="Running",
@@ -260,6 +261,12 @@ class Kubelet:
                 if (pod.namespace, pod.name) == (namespace, name):
                     return LogView(lines=list(pod.lines), is_over=pod.is_over)
         return None
+
+
+def _main(seen: Object) -> Object:
+    """The container that is run: the first that says what; others only have a status."""
+    containers: list[Object] = seen["spec"]["containers"]
+    return next((each for each in containers if "command" in each), containers[0])
 
 
 def _container_status(name: str, state: Object) -> Object:
