@@ -174,7 +174,7 @@ class KubernetesWorld:
 
         def is_refused() -> bool:
             try:
-                objects.create(f"{self.place.pods_path}?dryRun=All", probe)
+                objects.create(self.place.pods_path, probe, dryRun="All")
             except ApiError as error:
                 return "no such command" in str(error)
             return False

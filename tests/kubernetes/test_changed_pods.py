@@ -50,7 +50,7 @@ def meshed(world: FaultyWorld) -> Iterator[FaultyWorld]:
     probe = {"metadata": {"name": "probe"}, "spec": {"containers": [container]}}
 
     def is_in_force() -> bool:
-        made = objects.create(f"{world.place.pods_path}?dryRun=All", probe)
+        made = objects.create(world.place.pods_path, probe, dryRun="All")
         return len(made["spec"]["containers"]) > 1
 
     wait_until(is_in_force, "the policy is in force")
