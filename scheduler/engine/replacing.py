@@ -123,7 +123,8 @@ def _ways_on(
             if gap < missing and rules.tie_break is not TieBreak.KUEUE:
                 yield _Part(role=_some_of(role, gap), within=broken[0].domain)
             return
-    rest = _some_of(role, missing)
+    # Under a spread one by one, so that the kept workers of a domain count.
+    rest = _some_of(role, 1 if _is_spread(role) else missing)
     yield from (_Part(role=rest, within=domain) for domain in _near(request, held, free, rules))
 
 
@@ -172,8 +173,11 @@ def _near(
         return
     # Kueue replaces wherever the gang may be, without looking near first.
     closest = widest if rules.tie_break is TieBreak.KUEUE else tree.tier_of(nodes)
-    for level in range(min(closest, widest), widest + 1):
-        yield tree.domains[level][tree.domain_of[level][tree.index_of[nodes[0]]]]
+    first = min(closest, widest)
+    for level in range(first, widest + 1):
+        domain = tree.domains[level][tree.domain_of[level][tree.index_of[nodes[0]]]]
+        if domain.is_known or level == first:
+            yield domain
 
 
 def _part_request(request: GangRequest, part: _Part, held: _Held, free: FreeGpus) -> GangRequest:
@@ -184,6 +188,10 @@ def _part_request(request: GangRequest, part: _Part, held: _Held, free: FreeGpus
         inside = frozenset(tree.nodes[index] for index in part.within.nodes)
         inner = NodeFilter(reason="OutsideDomain", allowed=inside)
         role = replace(role, filters=(*role.filters, inner))
+    whole = request.role(role.name)
+    if _is_spread(whole):
+        room = NodeFilter(reason="OutsideDomain", allowed=_with_room(whole, held, tree))
+        role = replace(role, filters=(*role.filters, room))
     models = request.models
     if role.gpus and not request.mixes_models:
         kept = {
@@ -194,3 +202,24 @@ def _part_request(request: GangRequest, part: _Part, held: _Held, free: FreeGpus
         }
         models = tuple(sorted(kept)) or models
     return replace(request, roles=(role,), models=models)
+
+
+def _is_spread(role: RoleRequest) -> bool:
+    return role.spread_by is not None and 0 < role.spread_workers_max < role.workers
+
+
+def _with_room(role: RoleRequest, held: _Held, tree: TopologyTree) -> frozenset[NodeName]:
+    """Nodes of known domains that may hold one more worker of a role under its spread."""
+    assert role.spread_by is not None
+    level = tree.level_index(role.spread_by)
+    if level is None:
+        return frozenset()
+    workers: Counter[int] = Counter()
+    for node, count in held.by_role[role.name].items():
+        workers[tree.domain_of[level][tree.index_of[node]]] += count
+    return frozenset(
+        tree.nodes[index]
+        for number, domain in enumerate(tree.domains[level])
+        if domain.is_known and workers[number] < role.spread_workers_max
+        for index in domain.nodes
+    )

@@ -61,6 +61,20 @@ def replaced(
             id="not outside the required rack",
         ),
         pytest.param(
+            "r1: 8 8\nr2: 8\nr3: 8",
+            a_gang(3, 1, spread=("rack", 2)),
+            {"r1_n0": 2, "r2_n0": 1},
+            {"r2-n0": 2, "r1-n1": 1},
+            id="no more in a rack than the spread allows, those that stay counted",
+        ),
+        pytest.param(
+            "r1: 8\nr2: 8",
+            a_gang(2, 1, spread=("rack", 1)),
+            {"r1_n0": 1, "r2_n0": 1},
+            None,
+            id="not beside the one that stays, if the spread says so",
+        ),
+        pytest.param(
             "r1: 1 1 1\nr2: 1 1",
             a_gang(4, 1, slices=[(2, "rack")]),
             {"r1_n0": 1, "r1_n1": 1, "r2_n0": 1, "r2_n1": 1},
@@ -161,3 +175,19 @@ def test_other_roles_stay_where_they_are() -> None:
     assert isinstance(answer, Placement)
     assert spots(answer, "chief") == {"r1-n2": 1}
     assert spots(answer) == {"r1-n1": 1, "r1-n2": 1}
+
+
+def test_added_workers_count_with_the_kept_ones_under_a_spread() -> None:
+    free = a_pad("r1: 8\nr2: 8")
+    before = running(free, a_gang(1, 1), r1_n0=1)
+    grown = resize_gang(a_gang(2, 1, spread=("rack", 1)), before, free)
+
+    assert isinstance(grown, Placement)
+    assert spots(grown) == {"r1-n0": 1, "r2-n0": 1}
+
+
+def test_an_unknown_rack_is_no_required_rack_for_added_workers() -> None:
+    free = a_pad("?: 2 2\nr1: 8")
+    before = running(free, a_gang(1, 2, required="rack"), **{"?_n0": 1})
+
+    assert not isinstance(resize_gang(a_gang(2, 2, required="rack"), before, free), Placement)
