@@ -49,6 +49,8 @@ class StrayBook:
         """Attempts that were looked up and are no strays."""
         self._disowned: set[AttemptKey] = set()
         self._has_looked = False
+        self._arrivals = 0
+        """Of the watch, at the last look."""
 
     def forget(self) -> None:
         """Know nothing: a new term begins."""
@@ -66,6 +68,10 @@ class StrayBook:
         """Compare the cluster with the store; `epoch` is the term of this leader."""
         if not self._watch.is_reachable:
             return
+        is_quiet = self._has_looked and not self._told and not self._live.stuck
+        if is_quiet and self._arrivals == self._watch.arrivals:
+            return  # Who was no stray is none now.
+        self._arrivals = self._watch.arrivals
         if not self._has_looked or self._told:
             # What an admin has ordered stands in the store.
             self._told = {stray.attempt: stray for stray in self._outside.store.strays()}

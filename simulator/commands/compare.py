@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 from typing import Annotated
 
@@ -134,7 +135,7 @@ def _numbers(text: str, option: str) -> list[float]:
         numbers = [float(part) for part in text.split(",") if part.strip()]
     except ValueError:
         numbers = [-1.0]
-    if any(number <= 0 for number in numbers):
+    if any(not 0 < number < inf for number in numbers):
         raise OptionError(option, f"{text!r} is not a list of numbers above 0")
     return numbers
 
