@@ -233,13 +233,17 @@ def test_a_gang_that_reported_to_lose_by_distance_gets_the_gpus_of_another(
 @pytest.mark.parametrize(
     ("changes", "knobs"),
     [
-        pytest.param({"checkpoint": CheckpointRequest()}, {}, id="that declares no checkpoint"),
+        pytest.param(
+            {"checkpoint": CheckpointRequest()},
+            {"benefit_min": 0.0, "lost_share_max": 2.0},
+            id="that declares no checkpoint, were it worth anything",
+        ),
         pytest.param({"queue": "another"}, {}, id="of another queue"),
         pytest.param({}, {"preemption": NetworkMoves.OFF}, id="where nobody is stopped"),
     ],
 )
 def test_by_default_no_gang_is_stopped_for_the_proximity_of_others(
-    changes: Mapping[str, object], knobs: Mapping[str, NetworkMoves]
+    changes: Mapping[str, object], knobs: Mapping[str, object]
 ) -> None:
     world = a_world(victim(**changes), replace(PolicyKnobs(), **knobs))  # type: ignore[arg-type]  # any knob
     runs_apart(world, sensitive())
