@@ -59,6 +59,8 @@ class Tally:
         marker = item.get_closest_marker("proof")
         if marker is None or not (report.when == "call" or report.failed):
             return
+        if "examples" in marker.kwargs and not hasattr(getattr(item, "obj", None), "hypothesis"):
+            return  # one example of its own, in a file of properties
         shown = self._shown.setdefault(_claim(item), Shown())
         shown.took_s += report.duration
         if not report.passed:
