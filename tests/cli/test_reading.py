@@ -46,7 +46,8 @@ def test_what_get_prints_can_be_applied_again(dally: Dally) -> None:
     assert dally("apply", "-f", "-", stdin=shown).lines == ["job/read-me unchanged"]
 
 
-def test_long_lists_are_never_cut_silently(dally: Dally) -> None:
+def test_long_lists_are_never_cut_silently(dally: Dally, server: Server) -> None:
+    server.submit("read-me-last", ["true"])
     every = dally("get", "jobs", "--limit", "0", "--no-headers").lines
     assert len(every) > 1
     answer = dally("get", "jobs", "--limit", "1", "--no-headers")
