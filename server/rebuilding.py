@@ -16,7 +16,12 @@ from scheduler.adapters.system_clock import SystemClock
 from scheduler.config_file import Config
 from scheduler.control.adopting import Known, adoption
 from scheduler.control.gang import TERMINAL_STATES
-from scheduler.domain.errors import AlreadyServingError, NameTakenError, NotFoundError
+from scheduler.domain.errors import (
+    AlreadyServingError,
+    NameTakenError,
+    NotFoundError,
+    SchedulerError,
+)
 from scheduler.domain.explain import counted, explain_problem
 from scheduler.domain.ids import Epoch
 from scheduler.domain.instants import in_seconds
@@ -30,7 +35,7 @@ from server.first_start import apply_config
 LOOK_AGAIN_S = 0.2
 
 
-class NothingToRebuildError(AlreadyServingError):
+class NothingToRebuildError(SchedulerError):
     """The database is not one that may be made anew, or the cluster does not say of what."""
 
 

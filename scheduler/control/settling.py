@@ -75,7 +75,7 @@ class Settling:
         self._due_heap: list[tuple[Instant, JobId]] = []
         """The same in order; an entry that `_due` does not have any more is void."""
         self._rules: object = None
-        """Knobs and lost nodes of the last round."""
+        """Knobs of the last round, its lost nodes and those to be left."""
 
     def forget(self) -> None:
         """Know nothing of what was asked: a new term begins."""
@@ -93,7 +93,7 @@ class Settling:
 
         `news`: attempts that the cluster told something of; None: it may have told of any.
         """
-        rules = (moment.knobs, moment.own_knobs, moment.lost_nodes)
+        rules = (moment.knobs, moment.own_knobs, moment.lost_nodes, moment.leaving)
         job_ids = self._live.take_news() | self._again | self._take_due(moment.now)
         self._again = set()
         if news is None or rules != self._rules:

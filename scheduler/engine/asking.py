@@ -178,8 +178,10 @@ def _grouping(role: RoleRequest, tree: TopologyTree) -> Grouping:
     """The slices and the spread of a role, by level."""
     level, size = 0, 1
     multiples: list[int | None] = []
-    if role.slices:
-        outer, *inner = role.slices
+    # A slice of one worker is whole wherever the worker is, in an unknown domain as well.
+    slices = [group for group in role.slices if group.workers > 1]
+    if slices:
+        outer, *inner = slices
         level, size = _index(tree, outer.within), outer.workers
         above = level
         multiples = [None] * level

@@ -54,8 +54,8 @@ def test_every_reason_the_code_names_is_explained() -> None:
 
 
 def test_every_explained_reason_is_given_somewhere() -> None:
-    by_the_router = {"NoSuchRoute", "MethodNotAllowed", "InternalError"}
-    given = _named(OF_PROBLEMS) | set(errors.REASON_BY_ERROR.values()) | by_the_router
+    not_by_a_call = {"MalformedRequest", "NoSuchRoute", "MethodNotAllowed", "InternalError"}
+    given = _named(OF_PROBLEMS) | set(errors.REASON_BY_ERROR.values()) | not_by_a_call
 
     assert set(REASONS) - given == set()
 

@@ -6,6 +6,7 @@ import pytest
 
 from scheduler.domain.gang import GangRequest, NodeFilter
 from scheduler.domain.ids import GpuModel, LevelName, NodeName, PoolName, RoleName
+from scheduler.domain.job import Slice
 from scheduler.domain.knobs import Algorithm
 from scheduler.domain.placement import (
     LevelMissing,
@@ -170,6 +171,14 @@ def test_workers_stay_together_or_apart(
 )
 def test_a_gang_has_no_place(picture: str, gang: GangRequest) -> None:
     assert isinstance(place_gang(gang, a_pad(picture)), TooFewGpus | NeverFits)
+
+
+def test_slices_of_one_worker_bind_nothing() -> None:
+    alone = (Slice(workers=1, within=LevelName("rack")),)
+    large = replace(a_role_request("large", gpus=3), slices=alone)
+    gang = a_gang(roles=[a_role_request(gpus=1), large])
+
+    assert spots(placed(gang, a_pad("?: 3\nr1: 1"))) == {"?-n0": 1, "r1-n0": 1}
 
 
 def test_gangs_on_the_uplink_decide_between_equal_racks() -> None:

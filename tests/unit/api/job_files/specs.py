@@ -1,6 +1,7 @@
 """Hypothesis draws job specs: every field that a job file can say."""
 
 from dataclasses import replace
+from math import prod
 
 from hypothesis import strategies as st
 
@@ -188,10 +189,20 @@ failure_policies = st.builds(
 )
 
 
+def _is_cut_by(gang: tuple[Role, ...], axes: comm.ParallelAxes) -> bool:
+    """Whether the axes divide the ranks of each role."""
+    sizes = (axes.tensor, axes.sequence, axes.context, axes.expert, axes.shard, axes.pipeline)
+    ranks = (role.workers * (role.gpus_per_worker or 1) for role in gang)
+    return all(number % prod(sizes) == 0 for number in ranks)
+
+
 @st.composite
 def specs(draw: st.DrawFn) -> JobSpec:
     """A spec that a job file can say."""
     gang = draw(gangs())
+    communication = draw(st.none() | profiles)
+    if communication is not None and not _is_cut_by(gang, communication.parallel):
+        communication = replace(communication, parallel=comm.ParallelAxes())
     role = draw(st.sampled_from([role.name for role in gang]))
     return JobSpec(
         queue=QueueName(draw(st.sampled_from(["default", "team-a"]))),
@@ -208,7 +219,7 @@ def specs(draw: st.DrawFn) -> JobSpec:
         mixes_gpu_models=draw(st.booleans()),
         pool=draw(st.none() | pools),
         topology=draw(topologies(gang)),
-        communication=draw(st.none() | profiles),
+        communication=communication,
         iterations=draw(st.none() | counts),
         run_time_max=draw(st.none() | second_or_more),
         checkpoint=draw(checkpoints),
