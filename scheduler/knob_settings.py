@@ -75,6 +75,9 @@ KNOB_TEXTS: Final[Mapping[str, str]] = {
 }
 """Description of each knob by its name in PolicyKnobs."""
 
+NUMBER_MAX: Final = 1_000_000
+"""Larger shares and multiples mean nothing, and overflow when times are multiplied by them."""
+
 _Knob = str | int | float | bool
 
 
@@ -212,8 +215,9 @@ def _whole(value: JsonValue) -> int:
 
 
 def _number(value: JsonValue) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-        raise QuantityError("must be a number from 0")
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= NUMBER_MAX:
+        raise QuantityError(f"must be a number from 0 to {NUMBER_MAX}")
     return float(value)
 
 

@@ -1,5 +1,7 @@
 """`set policy`: change the policy's knobs while the service runs."""
 
+from math import isfinite
+
 import click
 from pydantic import JsonValue
 
@@ -97,7 +99,9 @@ def _plain(text: str) -> JsonValue:
         return text == "true"
     for reader in (int, float):
         try:
-            return reader(text)
+            number = reader(text)
         except ValueError:
             continue
+        # `nan` and `inf` are no numbers in JSON: the server says what the knob wants instead.
+        return number if isfinite(number) else text
     return text

@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 
-from scheduler.domain.instants import HOUR, Duration, Instant, after
+from scheduler.domain.instants import DAY, HOUR, Duration, Instant, after
 from scheduler.domain.job import Job, JobSpec
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.patience import EVICTIONS_KEPT, Evictions
+
+QUANTUM_MAX = Duration(3660 * DAY)
+"""Who is never to be stopped may be told so by any number."""
 
 
 def restart_cost(spec: JobSpec, knobs: PolicyKnobs) -> Duration:
@@ -27,11 +30,10 @@ def saves_when_told(spec: JobSpec) -> bool:
 
 def quantum(spec: JobSpec, knobs: PolicyKnobs) -> Duration:
     """How long a gang runs before it may be stopped for others' proximity."""
-    restarts = knobs.quantum_restarts * restart_cost(spec, knobs)
-    if saves_when_told(spec):
-        return Duration(round(restarts))
-    checkpoints = knobs.quantum_checkpoints * checkpoint_interval(spec, knobs)
-    return Duration(round(max(restarts, checkpoints)))
+    longest = knobs.quantum_restarts * restart_cost(spec, knobs)
+    if not saves_when_told(spec):
+        longest = max(longest, knobs.quantum_checkpoints * checkpoint_interval(spec, knobs))
+    return Duration(round(min(QUANTUM_MAX, longest)))
 
 
 def is_movable(spec: JobSpec) -> bool:

@@ -34,6 +34,9 @@ from scheduler.policies.ordering import (
 GRAIN = Duration(5 * MINUTE)
 """Orders that change with time alone do so this often."""
 
+QUANTUM_MIN = Duration(1)
+"""A job that restarts at no cost has none; before its first step its share is the prior alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tables:
@@ -129,7 +132,7 @@ class SensitiveOrder:
 
     def _compute_share(self, job: Job, over: Duration) -> float:
         """(time computed + q0 x prior) / (time + q0): the prior counts as much as one quantum."""
-        q0 = in_seconds(quantum(job.spec, self._knobs))
+        q0 = in_seconds(max(QUANTUM_MIN, quantum(job.spec, self._knobs)))
         measured = self._snapshot.measured and self._snapshot.measured.of(job.id)
         computed = measured.compute_s if measured else 0.0
         # Without reports nothing of its time says how much it computed.

@@ -128,8 +128,11 @@ def survival(waits: Sequence[WaitObservation], *, now: Instant, half_life: Durat
 
     At equal times accepted waits come before censored ones, as usual.
     """
+    # Only shares of weights matter. The newest weighs 1: else all may be too light for a float.
+    newest = min((elapsed(wait.at, now) for wait in waits), default=Duration(0))
     weighted = sorted(
-        (wait.wait, wait.is_censored, 0.5 ** (elapsed(wait.at, now) / half_life)) for wait in waits
+        (wait.wait, wait.is_censored, 0.5 ** ((elapsed(wait.at, now) - newest) / half_life))
+        for wait in waits
     )
     at_risk = sum(weight for _, _, weight in weighted)
     share = 1.0

@@ -64,6 +64,30 @@ def test_a_run_that_can_not_be_is_refused_with_code_2(
     assert message in told.stderr
 
 
+@pytest.mark.parametrize("value", ["inf", "nan", "1e300"])
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--congestion",
+        "--jitter",
+        "--start-up",
+        "--restore",
+        "--checkpoint-every",
+        "--node-mtbf",
+        "--repair",
+        "--slow-nodes",
+        "--slow-factor",
+    ],
+)
+def test_a_number_that_is_none_is_refused_by_its_option(
+    trace: Path, option: str, value: str
+) -> None:
+    options = ["--nodes", "1", "--gpus-per-node", "8", "--policy", "fifo", option, value]
+    told = CliRunner().invoke(app, ["run", str(trace), *options])
+    assert told.exit_code == 2
+    assert option in told.stderr
+
+
 def test_two_processes_with_different_hash_seeds_write_the_same_bytes(
     trace: Path, tmp_path: Path
 ) -> None:
