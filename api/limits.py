@@ -4,21 +4,20 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
 
-from scheduler.domain.instants import SECOND, Duration, Instant
+from scheduler.domain.instants import SECOND, Instant
 
 BUCKETS_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiLimits:
-    """Each has a setting of the same name."""
+    """Bounds that hold; only `requests_per_second` and `requests_burst` are settings."""
 
     page_default: int = 100
     page_max: int = 500
     log_lines_max: int = 10_000
     body_seconds_max: float = 30.0
     """A body that takes longer is given up: its sender would hold a connection for ever."""
-    log_bytes_max: int = 10 * 1024 * 1024
     streams_max: int = 1000
     """Open watches and followed logs together."""
     streams_per_token: int = 300
@@ -32,8 +31,6 @@ class ApiLimits:
     reports_per_second: float = 1.0
     """Progress reports of one attempt."""
     reports_burst: float = 20.0
-    reply_kept: Duration = Duration(24 * 3600 * SECOND)
-    """How long a reply is remembered under its idempotency key."""
 
 
 class RateLimiter:

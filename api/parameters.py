@@ -1,11 +1,20 @@
-"""Query parameters that a route does not know are refused: a typo must not widen a list."""
+"""Query parameters of several routes, and the refusal of those that a route does not know.
 
+A typo must not widen a list.
+"""
+
+from typing import Annotated, Literal
+
+from fastapi import Query
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 
 from api.errors import RequestError
 from api.job_files.validation import nearest
+
+DryRun = Annotated[Literal["All"] | None, Query(alias="dryRun")]
+QueueParameter = Annotated[str | None, Query(alias="queue", max_length=253)]
 
 
 async def refuse_unknown_parameters(request: Request) -> None:

@@ -92,15 +92,21 @@ def resolve(choices: Choices) -> Context:
     config = load()
     variables = choices.environment
     name = choices.context or variables.get("DALLY_CONTEXT") or config.current
-    if name and name not in config.contexts:
-        raise CommandError(
-            f"no context named {name!r}; there are: {', '.join(config.contexts) or 'none'}",
-            reason="NoSuchContext",
-            way_out="dally config get-contexts",
-        )
+    if name:
+        expect_context(name, config)
     context = config.contexts[name] if name else Context()
     return Context(
         server=choices.server or variables.get("DALLY_SERVER") or context.server,
         token=choices.token or variables.get("DALLY_TOKEN") or context.token,
         project=choices.project or context.project,
     )
+
+
+def expect_context(name: str, config: ConfigFile) -> None:
+    """Raise CommandError if the file has no such context."""
+    if name not in config.contexts:
+        raise CommandError(
+            f"no context named {name!r}; there are: {', '.join(config.contexts) or 'none'}",
+            reason="NoSuchContext",
+            way_out="dally config get-contexts",
+        )

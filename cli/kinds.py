@@ -97,6 +97,12 @@ def _node_row(item: JsonValue) -> tuple[object, ...]:
     )
 
 
+def _closed(node: NodeView) -> list[str]:
+    if node.is_draining:
+        return ["Draining" if node.gpus_held or node.jobs else "Drained"]
+    return ["Cordoned"] if node.is_cordoned else []
+
+
 def _left_alone(node: NodeView) -> list[str]:
     """Why a node is not used for a while, e.g. `SuspectNode`."""
     marks = [taint.partition(":")[0].partition("=") for taint in node.taints]
@@ -116,12 +122,6 @@ def _stray_row(item: JsonValue) -> tuple[object, ...]:
         stray.term,
         ",".join(stray.nodes),
     )
-
-
-def _closed(node: NodeView) -> list[str]:
-    if node.is_draining:
-        return ["Draining" if node.gpus_held or node.jobs else "Drained"]
-    return ["Cordoned"] if node.is_cordoned else []
 
 
 def _queue_row(item: JsonValue) -> tuple[object, ...]:

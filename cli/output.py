@@ -12,7 +12,6 @@ from api.problems import Problem
 from cli.failures import CommandError, ServerError
 
 NOTHING = "<none>"
-WIDTH = 80
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _BREAKS = re.compile(r"[\t\n]+")

@@ -9,6 +9,8 @@ from cli.failures import CommandError
 
 Node = dict[str, JsonValue]
 
+DEPTH_MAX = 8
+
 
 def find_field(schema: JsonValue, path: str) -> Node:
     """The schema of `job.spec.topology` and the like. Raises CommandError with the nearest name."""
@@ -46,9 +48,6 @@ def describe_field(
         yield ""
         yield "FIELDS:"
         yield from _list(schema, fields, indent="  ", is_recursive=is_recursive, depth=0)
-
-
-DEPTH_MAX = 8
 
 
 def _list(

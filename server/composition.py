@@ -20,11 +20,9 @@ from scheduler.adapters.local.cluster import LocalCluster
 from scheduler.adapters.local.gang_making import GangSettings, inherited
 from scheduler.adapters.local.retention import RetentionLimits
 from scheduler.adapters.log_sink import LogSink
-from scheduler.adapters.sql.leader import SqlLeadership
 from scheduler.control.loop import ControlLoop
 from scheduler.control.outside import Outside
 from scheduler.domain.instants import in_seconds
-from scheduler.domain.lease import LeaseTimes
 from scheduler.engine.ladders import Ladders
 from scheduler.network.cluster_fabric import fabric_of_cluster
 from scheduler.policies.registry import POLICIES
@@ -33,6 +31,7 @@ from scheduler.ports.leadership import Leadership
 from scheduler.ports.log_source import LogSource
 from scheduler.settings import Executor
 from server import kubernetes_home
+from server.database import leadership_on
 from server.driver import LoopDriver
 from server.executor_home import executor_id, labelled, refuse_workers_of_others
 from server.fan_out import FanOut
@@ -84,7 +83,7 @@ def start_scheduler(
         sink=FanOut(LogSink(), foundation.metrics),
         step_times=partial(
             Ladders,
-            fabric_maker=partial(fabric_of_cluster, plan=foundation.config.topology.links),
+            fabric_maker=partial(fabric_of_cluster, plan=links),
         ),
     )
     kept = KeepTimes(
@@ -123,9 +122,7 @@ def _leadership_and_cluster(
     on_change: Callable[[], None],
 ) -> tuple[Leadership, ClusterAndLogs]:
     settings, store = foundation.settings, foundation.store
-    lease_s = in_seconds(settings.lease)
-    times = LeaseTimes(ttl_s=lease_s, act_s=lease_s * 2 / 3, renew_s=lease_s / 8)
-    leadership = SqlLeadership(store, times=times)
+    leadership = leadership_on(store, settings)
     if machine is None:
         term = KnownTerm(leadership)
         return term, kubernetes_home.open_cluster(foundation, stack, term=term, on_change=on_change)

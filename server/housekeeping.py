@@ -1,4 +1,4 @@
-"""What is kept long enough is forgotten: old events, replies and audit rows, a few at a time."""
+"""What is kept long enough is forgotten: old events, replies, audit and logs, a few at a time."""
 
 from dataclasses import dataclass
 

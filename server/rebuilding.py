@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from scheduler.adapters.kubernetes.access import Access
 from scheduler.adapters.kubernetes.finding import Findings, FoundGang, find_gangs
 from scheduler.adapters.sql.job_store import SqlStore
-from scheduler.adapters.sql.leader import SqlLeadership
 from scheduler.adapters.sql.observing import NobodyObserves
 from scheduler.adapters.system_clock import SystemClock
 from scheduler.config_file import Config
@@ -25,7 +24,6 @@ from scheduler.domain.errors import (
 from scheduler.domain.explain import counted, explain_problem
 from scheduler.domain.ids import Epoch
 from scheduler.domain.instants import in_seconds
-from scheduler.domain.lease import LeaseTimes
 from scheduler.domain.reservation import AttemptKey
 from scheduler.domain.stray import AdoptionProblem
 from scheduler.settings import Settings
@@ -83,10 +81,8 @@ def _instance(findings: Findings, wanted: str, store: SqlStore) -> str:
 
 def _lead(store: SqlStore, settings: Settings) -> Epoch:
     """Be the leader: no server may act meanwhile."""
-    lease_s = in_seconds(settings.lease)
-    times = LeaseTimes(ttl_s=lease_s, act_s=lease_s * 2 / 3, renew_s=lease_s / 8)
-    leadership = SqlLeadership(store, times=times)
-    end = time.monotonic() + 2 * lease_s
+    leadership = database.leadership_on(store, settings)
+    end = time.monotonic() + 2 * in_seconds(settings.lease)
     while (epoch := leadership.lead()) is None:
         if time.monotonic() > end:
             raise AlreadyServingError("a server leads on this database; stop it first")

@@ -8,6 +8,20 @@ from api.job_files.scalars import Bytes, Count, Positive, Seconds, Share, Stalen
 from api.wire import Wire
 
 AxisName = Literal["tensor", "sequence", "context", "expert", "shard", "pipeline", "data"]
+PrecisionName = Literal["fp32", "tf32", "fp16", "bf16", "fp8"]
+StrategyName = Literal[
+    "ddp",
+    "zero1",
+    "zero2",
+    "zero3",
+    "fsdp",
+    "hsdp",
+    "ps",
+    "local-sgd",
+    "pipe-sgd",
+    "gossip",
+    "none",
+]
 
 
 class Parallel(Wire):
@@ -67,29 +81,14 @@ class Communication(Wire):
 
     model: Annotated[str, Field(max_length=253)] = ""
     """A known profile by name; the numbers below win over it."""
-    strategy: (
-        Literal[
-            "ddp",
-            "zero1",
-            "zero2",
-            "zero3",
-            "fsdp",
-            "hsdp",
-            "ps",
-            "local-sgd",
-            "pipe-sgd",
-            "gossip",
-            "none",
-        ]
-        | None
-    ) = None
+    strategy: StrategyName | None = None
     """How the replicas are kept in step; default: the profile's, else ddp."""
     gradient_bytes: Bytes | None = None
     """Exchanged per step and data-parallel replica, before compression."""
     compute_seconds: Seconds | None = None
     """Forward, backward and optimizer of one step on one GPU of gpuModels[0], alone."""
     batch_per_gpu: Positive | None = None
-    precision: Literal["fp32", "tf32", "fp16", "bf16", "fp8"] | None = None
+    precision: PrecisionName | None = None
     accumulation_steps: Positive = 1
     """Micro-steps per exchange of gradients."""
     overlap: Share | None = None

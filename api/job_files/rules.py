@@ -1,6 +1,5 @@
 """Rules of a job file that no single field shows: what must be given, named and known."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -8,7 +7,7 @@ from math import prod
 
 from api.documents.document import child
 from api.job_files.communication_mapping import to_profile
-from api.job_files.pod_rules import local_problems, pod_problems
+from api.job_files.pod_rules import VARIABLE, local_problems, pod_problems
 from api.job_files.schemas import WORKERS_MAX, JobFile, JobRequest
 from api.job_files.step_patterns import StepPatternError, step_pattern
 from api.job_files.validation import nearest
@@ -27,7 +26,6 @@ from scheduler.domain.worker_environment import is_reserved
 MASK = "********"
 """What a secret-looking value is shown as; refused in a file, so that it is never stored."""
 
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _COMMAND_BYTES_MAX = 128 * 1024
 _ENV_BYTES_MAX = 128 * 1024
 
@@ -171,7 +169,7 @@ def _environment(spec: JobRequest) -> Iterator[SpecProblem]:
 def _variables(pointer: str, env: Mapping[str, str]) -> Iterator[SpecProblem]:
     for name, value in env.items():
         at = child(pointer, name)
-        if not _ENV_NAME.fullmatch(name):
+        if not VARIABLE.fullmatch(name):
             detail = "must be letters, digits and '_', not starting with a digit"
             yield SpecProblem(pointer=at, reason="InvalidName", detail=detail)
         elif is_reserved(name):
@@ -248,13 +246,11 @@ def _slices(spec: JobRequest, around: Surroundings) -> Iterator[SpecProblem]:
     """Groups lie inside each other, and cut up the workers of a role with GPUs."""
     slices = spec.topology.slices if spec.topology else ()
     at = "/spec/topology/slices"
-    levels = [NODE_LEVEL, *(around.levels or ()), CLUSTER_LEVEL]
     for i, (outer, inner) in enumerate(pairwise(slices), start=1):
         if outer.workers % inner.workers:
             detail = f"must divide {outer.workers}, the workers of the group around it"
             yield SpecProblem(pointer=f"{at}/{i}/workers", reason="InvalidValue", detail=detail)
-        is_known = inner.within in levels and outer.within in levels
-        if is_known and levels.index(inner.within) > levels.index(outer.within):
+        if _is_wider(inner.within, outer.within, around):
             detail = f'must not be wider than "{outer.within[:80]}", the level around it'
             yield SpecProblem(pointer=f"{at}/{i}/within", reason="InvalidValue", detail=detail)
     if slices and "/spec/roles" not in around.dropped:
@@ -310,13 +306,18 @@ def _axis_groups(
         sizes = ", ".join(str(group.workers) for group in groups[0][1]) if groups else "none"
         detail = f"makes groups of {sizes} workers, which do not divide those of a role with GPUs"
         yield SpecProblem(pointer=at, reason="InvalidValue", detail=detail)
-    levels = [NODE_LEVEL, *(around.levels or ()), CLUSTER_LEVEL]
     for _, found in groups[:1]:
         for outer, inner in pairwise(found):
-            known = outer.within in levels and inner.within in levels
-            if known and levels.index(inner.within) > levels.index(outer.within):
+            if _is_wider(inner.within, outer.within, around):
                 detail = f'"{inner.within[:80]}" is wider than the level of an axis around it'
                 yield SpecProblem(pointer=at, reason="InvalidValue", detail=detail)
+
+
+def _is_wider(level: str, other: str, around: Surroundings) -> bool:
+    """Whether both levels are known, and the first is wider than the other."""
+    levels = [NODE_LEVEL, *(around.levels or ()), CLUSTER_LEVEL]
+    are_known = level in levels and other in levels
+    return are_known and levels.index(level) > levels.index(other)
 
 
 def _times(spec: JobRequest) -> Iterator[SpecProblem]:

@@ -1,8 +1,8 @@
-"""Routes of jobs: create, apply, list, get, delete, cancel, hold, release."""
+"""Routes of jobs: create, apply, list, get, delete, cancel, hold, release; what is known of one."""
 
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query
 from starlette.requests import Request
@@ -29,14 +29,13 @@ from api.jobs.schemas import (
     WhyView,
 )
 from api.jobs.watching import watch_jobs
+from api.parameters import DryRun
 from api.replies import job_response, model_response
 from api.streams.responses import watch_responses
 from scheduler.control import commands
 from scheduler.domain.ids import ProjectName
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
-
-DryRun = Annotated[Literal["All"] | None, Query(alias="dryRun")]
 
 
 @router.post(

@@ -54,7 +54,7 @@ class JobObject(Reply):
 
 
 class JobList(Reply):
-    """One page of jobs, oldest submission first."""
+    """One page of jobs, by submission."""
 
     api_version: str = API_VERSION
     kind: str = "JobList"

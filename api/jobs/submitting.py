@@ -1,4 +1,4 @@
-"""Creating jobs: check, dry run, idempotency, and `apply`, which creates or says what differs."""
+"""Creating jobs: check, dry run, idempotency."""
 
 import re
 from collections.abc import Mapping

@@ -27,7 +27,7 @@ from scheduler.domain.instants import Instant
 from scheduler.domain.job import Job
 from scheduler.ports.job_store import ChangeCursor, JobQuery, JobStore
 
-_FIRST_PAGE = 500
+_PAGE = 500
 
 JobFollower = Follower[JobNews, ChangeCursor]
 
@@ -146,7 +146,7 @@ async def _all_jobs(store: JobStore, filters: JobFilters) -> AsyncIterator[Job]:
         queue=filters.queue,
         phases=filters.phases,
         labels=filters.labels,
-        limit=_FIRST_PAGE,
+        limit=_PAGE,
     )
     while True:
         page = await to_thread.run_sync(store.jobs, query)

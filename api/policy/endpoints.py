@@ -1,14 +1,14 @@
 """Routes of the policy: its knobs as they hold, and changes that hold from the next cycle on."""
 
 from http import HTTPStatus
-from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from starlette.responses import Response
 
 from api.bodies import JsonBody
 from api.dependencies import AdminOf, CallerOf, Services, ServicesOf
 from api.description import body_of
+from api.parameters import DryRun, QueueParameter
 from api.policy.mapping import PolicyState, ReadChange, event_of, read_change, to_view
 from api.policy.schemas import PolicyChange, PolicyView
 from api.replies import audit_row, model_response
@@ -17,9 +17,6 @@ from scheduler.domain.ids import QueueName
 from scheduler.ports.unit import Change, ChangeKnobs, Unit
 
 router = APIRouter(prefix="/api/v1", tags=["policy"])
-
-QueueParameter = Annotated[str | None, Query(alias="queue", max_length=253)]
-DryRun = Annotated[Literal["All"] | None, Query(alias="dryRun")]
 
 
 @router.get("/policy", operation_id="getPolicy", response_model=PolicyView)

@@ -10,8 +10,8 @@ from starlette.responses import Response
 from api.bodies import JobFileBody
 from api.dependencies import CallerOf, Services, ServicesOf
 from api.description import body_of
-from api.jobs.endpoints import DryRun
 from api.jobs.finding import NamePath, ProjectPath, find_project
+from api.parameters import DryRun
 from api.profiles.files import ProfileFile
 from api.profiles.mapping import to_model, to_profile
 from api.profiles.schemas import ProfileList, ProfileView

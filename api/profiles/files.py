@@ -4,25 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from api.job_files.communication import PrecisionName, StrategyName
 from api.job_files.scalars import Name, Positive, Reference, Share, Text
 from api.wire import API_VERSION, Wire
 
-PrecisionName = Literal["fp32", "tf32", "fp16", "bf16", "fp8"]
 FamilyName = Literal[
     "vision", "detection", "language", "speech", "recommendation", "generative", "reinforcement"
-]
-StrategyName = Literal[
-    "ddp",
-    "zero1",
-    "zero2",
-    "zero3",
-    "fsdp",
-    "hsdp",
-    "ps",
-    "local-sgd",
-    "pipe-sgd",
-    "gossip",
-    "none",
 ]
 StepSeconds = Annotated[float, Field(strict=False, gt=0, le=1e6, allow_inf_nan=False)]
 Size = Annotated[int, Field(ge=0, le=10**9)]

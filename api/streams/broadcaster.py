@@ -1,4 +1,4 @@
-"""All feeds of one application with their threads: changes of jobs, events, and logs."""
+"""The feeds of one application (changes of jobs, events) and the thread that reads them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

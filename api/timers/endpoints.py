@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from api.dependencies import CallerOf, ServicesOf
-from api.policy.endpoints import QueueParameter
+from api.parameters import QueueParameter
 from api.replies import model_response
 from api.timers.schemas import TimerList, TimerView
 from api.times import render_optional

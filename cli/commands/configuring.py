@@ -7,8 +7,15 @@ from pydantic import JsonValue
 from api.tokens.schemas import CallerView
 from cli import output
 from cli.command import DallyGroup, Session, command
-from cli.config import DEFAULT_PROJECT, Context, load, path_of_file, resolve, save
-from cli.failures import CommandError
+from cli.config import (
+    DEFAULT_PROJECT,
+    Context,
+    expect_context,
+    load,
+    path_of_file,
+    resolve,
+    save,
+)
 from cli.release import skew, version_of_client
 from cli.root import dally
 from cli.schema import describe_field, find_field
@@ -55,7 +62,7 @@ def set_context(session: Session, *, name: str, use: bool) -> None:
 def use_context(_session: Session, *, name: str) -> None:
     """Make a context the current one."""
     before = load()
-    _expect(name, before.contexts)
+    expect_context(name, before)
     save(before.model_copy(update={"current": name}))
     output.line(f"now using context {name}")
 
@@ -69,7 +76,7 @@ def use_context(_session: Session, *, name: str) -> None:
 def delete_context(_session: Session, *, name: str) -> None:
     """Forget a context and its token."""
     before = load()
-    _expect(name, before.contexts)
+    expect_context(name, before)
     contexts = {key: value for key, value in before.contexts.items() if key != name}
     current = "" if before.current == name else before.current
     save(before.model_copy(update={"contexts": contexts, "current": current}))
@@ -101,15 +108,6 @@ def current_context(session: Session) -> None:
     """Print the name of the context in use and its server."""
     name = session.choices.context or load().current
     output.line(f"{name or '(none)'} {resolve(session.choices).server}")
-
-
-def _expect(name: str, contexts: dict[str, Context]) -> None:
-    if name not in contexts:
-        raise CommandError(
-            f"no context named {name!r}; there are: {', '.join(contexts) or 'none'}",
-            reason="NoSuchContext",
-            way_out="dally config get-contexts",
-        )
 
 
 @command(auth, "whoami", examples=("dally auth whoami", "dally auth whoami --context lab"))

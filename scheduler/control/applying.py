@@ -266,17 +266,17 @@ class FreeIndices:
         self._free[node] = free[gpus:]
         return tuple(free[:gpus])
 
-    def _hold(self, reservations: Iterable[Reservation]) -> None:
-        for held in reservations:
-            free = self._free.get(held.node)
-            if free is not None and held.gpu_indices:
-                self._free[held.node] = [n for n in free if n not in held.gpu_indices]
-
     def give_back(self, reservations: Iterable[Reservation]) -> None:
         """What was taken for a claim that was lost."""
         for held in reservations:
             if held.gpu_indices:
                 self._free[held.node] = sorted((*self._free[held.node], *held.gpu_indices))
+
+    def _hold(self, reservations: Iterable[Reservation]) -> None:
+        for held in reservations:
+            free = self._free.get(held.node)
+            if free is not None and held.gpu_indices:
+                self._free[held.node] = [n for n in free if n not in held.gpu_indices]
 
 
 def _claim(

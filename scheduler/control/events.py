@@ -100,6 +100,23 @@ def timer_retuned(before: TimerRow | None, row: TimerRow, at: Instant) -> Event:
     return Event(reason="TimersRetuned", message=message, at=at)
 
 
+def node_cordoned(cordon: Cordon) -> Event:
+    """An admin keeps workers from a node, or drains it."""
+    return Event(
+        reason="NodeDraining" if cordon.is_drain else "NodeCordoned",
+        message=explain_cordon(cordon.node, cordon, by=cordon.by, reason=cordon.reason),
+        at=cordon.at,
+        actor=cordon.by,
+        node=cordon.node,
+    )
+
+
+def node_uncordoned(node: NodeName, *, by: str, reason: str, at: Instant) -> Event:
+    """An admin lets workers come to a node again."""
+    message = explain_cordon(node, None, by=by, reason=reason)
+    return Event(reason="NodeUncordoned", message=message, at=at, actor=by, node=node)
+
+
 def _of(
     job: Job,
     attempt: Attempt | None,
@@ -119,20 +136,3 @@ def _of(
         job_name=job.name,
         attempt=None if attempt is None else attempt.number,
     )
-
-
-def node_cordoned(cordon: Cordon) -> Event:
-    """An admin keeps workers from a node, or drains it."""
-    return Event(
-        reason="NodeDraining" if cordon.is_drain else "NodeCordoned",
-        message=explain_cordon(cordon.node, cordon, by=cordon.by, reason=cordon.reason),
-        at=cordon.at,
-        actor=cordon.by,
-        node=cordon.node,
-    )
-
-
-def node_uncordoned(node: NodeName, *, by: str, reason: str, at: Instant) -> Event:
-    """An admin lets workers come to a node again."""
-    message = explain_cordon(node, None, by=by, reason=reason)
-    return Event(reason="NodeUncordoned", message=message, at=at, actor=by, node=node)

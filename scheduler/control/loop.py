@@ -183,7 +183,7 @@ class ControlLoop:
         self._idle.pass_time(now)
         is_news = self._observe(epoch, now)
         self._stray_book.look(epoch, now)
-        if self._is_safe_mode():
+        if self._note_safe_mode():
             self._tell(epoch, now)
             return self._next_tick(now)
         is_due = self._has_unfinished or (self._due is not None and now >= self._due)
@@ -214,8 +214,9 @@ class ControlLoop:
         self.quiet_until = None if has_lost_a_race else self._next_tick(now)
         return now if self._has_unfinished else self._next_tick(now)
 
-    def _is_safe_mode(self) -> bool:
-        """Whether nothing is to be started or stopped, for the store is older than the cluster."""
+    def _note_safe_mode(self) -> bool:
+        """Note what the strays show; whether nothing is to be started or stopped, for the store is
+        older than the cluster."""
         outdated = self._stray_book.outdated
         is_new = outdated != self._outdated
         if is_new or (outdated is not None and self._told_safe_of != self._live.pending_version):

@@ -9,7 +9,7 @@ from scheduler.domain.cordon import Cordon, Leaving
 from scheduler.domain.exit_codes import SIGNAL_BASE, is_signal
 from scheduler.domain.ids import JobName, NodeName
 from scheduler.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
-from scheduler.domain.job import Attempt, JobPhase, Outcome, StopCause, WorkerEnd
+from scheduler.domain.job import JobPhase, Outcome, StopCause, WorkerEnd
 from scheduler.domain.patience import WaitEpisode
 from scheduler.domain.placement import (
     BackingOff,
@@ -323,13 +323,6 @@ def explain_placement(placement: Placement) -> str:
         shown.append(f"{len(by_node) - len(shown)} nodes more")
     workers = counted(sum(by_node.values()), "worker")
     return f"{workers} on {', '.join(shown)}, within {_one(placement.tier_name)}"
-
-
-def explain_attempt(attempt: Attempt) -> str:
-    """One attempt in words: its outcome with the message it was stored with."""
-    if attempt.outcome is None:
-        return f"attempt {attempt.number} is {attempt.phase}"
-    return f"attempt {attempt.number}: {attempt.message or _OUTCOMES[attempt.outcome]}"
 
 
 def explain_refused_move(job: str, origin: str, target: str) -> str:

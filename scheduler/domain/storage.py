@@ -30,12 +30,6 @@ class Volume:
     sub_path: str = ""
     is_read_only: bool = False
 
-    @property
-    def outlives_workers(self) -> bool:
-        """Whether what is written there is found again by the next attempt."""
-        is_kept = self.kind in (VolumeKind.CLAIM, VolumeKind.SHARED)
-        return is_kept and not self.is_read_only
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretUse:

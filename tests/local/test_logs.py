@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from scheduler.adapters.local.supervisor.output_log import TIME_STEP
+from scheduler.adapters.local.supervisor.output_log import TIME_STEP_US
 from scheduler.domain.ids import Rank
 from scheduler.ports.cluster import WorkerState
 from tests.contract.cluster_worlds import WallClock
@@ -57,7 +57,7 @@ def test_times_tell_early_output_from_late(executor: Executor, tmp_path: Path) -
     executor.launch(an_order(command=sh(f"echo early; cat {gate}")))
     executor.wait_for_log("early\n")
     seen = WallClock().now()
-    wait_until(lambda: WallClock().now() > seen + 2 * TIME_STEP, "a time step is over")
+    wait_until(lambda: WallClock().now() > seen + 2 * TIME_STEP_US, "a time step is over")
     between = WallClock().now()
     gate.write_text("late\n")
     executor.ends()

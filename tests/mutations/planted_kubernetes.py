@@ -247,8 +247,8 @@ KUBERNETES_MUTATIONS = (
     Mutation(
         what="things are started and stopped although the database is older than the cluster",
         path="scheduler/control/loop.py",
-        old="        if self._is_safe_mode():\n",
-        new="        if self._is_safe_mode() and False:\n",
+        old="        if self._note_safe_mode():\n",
+        new="        if self._note_safe_mode() and False:\n",
         found_by="tests/unit/control/test_safe_mode.py"
         "::test_in_safe_mode_nothing_is_started_and_every_wait_says_so",
     ),

@@ -21,6 +21,7 @@ from scheduler.adapters.sql.job_changes import change_attempt, change_job
 from scheduler.adapters.sql.knowledge import change_what_is_known
 from scheduler.adapters.sql.lessons import record
 from scheduler.adapters.sql.mapping import answer_row, event_row
+from scheduler.adapters.sql.rows import IDS_AT_ONCE, chunks
 from scheduler.adapters.sql.single_queries import knob_sheet, queue_named
 from scheduler.adapters.sql.tables import (
     THE_ONLY,
@@ -81,8 +82,6 @@ from scheduler.ports.unit import (
     changed_sheet,
     numbers_of,
 )
-
-_IDS_AT_ONCE = 500
 
 
 def carry_out(unit: Unit, transaction: Transaction) -> ids.Sequence:
@@ -301,7 +300,6 @@ def _save_answers(answered: Sequence[Answer], connection: Connection) -> None:
 
 def _existing_jobs(job_ids: Sequence[JobId], connection: Connection) -> set[JobId]:
     found: set[JobId] = set()
-    for start in range(0, len(job_ids), _IDS_AT_ONCE):
-        some = job_ids[start : start + _IDS_AT_ONCE]
+    for some in chunks(job_ids, IDS_AT_ONCE):
         found.update(connection.scalars(select(jobs.c.id).where(jobs.c.id.in_(some))))
     return found

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from scheduler.adapters.sql.rows import AnyRow, Values, reading
+from scheduler.adapters.sql.tables import THE_ONLY
 from scheduler.domain.codec import from_json, to_json
 from scheduler.domain.cordon import Cordon
 from scheduler.domain.ids import QueueName
@@ -86,7 +87,7 @@ def to_queue(row: AnyRow) -> Queue:
 
 def to_knob_sheet(text: str) -> KnobSheet:
     """The column `knobs` of `policy_knobs`."""
-    return reading("policy_knobs", "the-only", _to_sheet, text)
+    return reading("policy_knobs", THE_ONLY, _to_sheet, text)
 
 
 def _to_sheet(text: str) -> KnobSheet:

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from sqlalchemy import Connection, bindparam, delete, exists, select
 
-from scheduler.adapters.sql.rows import AnyRow, Values, chunks, reading
+from scheduler.adapters.sql.rows import IDS_AT_ONCE, AnyRow, Values, chunks, reading
 from scheduler.adapters.sql.stuck_rows import StuckRows
 from scheduler.adapters.sql.tables import jobs, profiles, projects, step_times
 from scheduler.adapters.sql.unit_work import UnitWork
@@ -20,8 +20,6 @@ from scheduler.domain.job import JobPhase
 from scheduler.domain.step_times import LearnedStepTimes
 from scheduler.ports.job_store import StoredStepTimes
 from scheduler.ports.unit import DeleteProfile, SaveProfile, SaveStepTimes
-
-_IDS_AT_ONCE = 500
 
 _STEP_TIMES = select(step_times).where(step_times.c.job_id.in_(bindparam("ids", expanding=True)))
 _LIVE_STEP_TIMES = (
@@ -46,7 +44,7 @@ def step_times_of(
 ) -> Mapping[JobId, StoredStepTimes]:
     """What was learned of these jobs."""
     found: dict[JobId, StoredStepTimes] = {}
-    for some in chunks(job_ids, _IDS_AT_ONCE):
+    for some in chunks(job_ids, IDS_AT_ONCE):
         rows = connection.execute(_STEP_TIMES, {"ids": list(some)})
         found |= dict(stuck.readable(rows, _to_step_times))
     return found

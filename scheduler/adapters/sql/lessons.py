@@ -71,7 +71,7 @@ def _since(table: Table, after: ids.Sequence | None) -> Select[Any]:
 
 def _record(keeping: _Keeping, rows: list[Values], work: UnitWork) -> None:
     put(work.connection, keeping.table, [row | {"sequence": work.last} for row in rows])
-    newest: dict[tuple[str | int | bool | None, ...], int] = {}
+    newest: dict[tuple[str | int | bool | bytes | None, ...], int] = {}
     for row in rows:
         kind = tuple(row[name] for name in keeping.kind)
         at = row["at"]

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from sqlalchemy import Connection, select
 
 from scheduler.adapters.sql.mapping import to_job, to_reservation, to_reservation_of_stuck
-from scheduler.adapters.sql.rows import AnyRow, chunks
+from scheduler.adapters.sql.rows import IDS_AT_ONCE, AnyRow, chunks
 from scheduler.adapters.sql.single_queries import (
-    IDS_AT_ONCE,
     JOB_COLUMNS,
     attempts_where,
     horizon,

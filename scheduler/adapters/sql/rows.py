@@ -11,8 +11,11 @@ from scheduler.domain.errors import UnreadableRowError
 AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 """A row as SQLAlchemy gives it: columns are attributes, and only these functions touch them."""
 
-Values: TypeAlias = dict[str, str | int | bool | None]
+Values: TypeAlias = dict[str, str | int | bool | bytes | None]
 """Values of a row's columns by their names."""
+
+IDS_AT_ONCE = 500
+"""How many ids a statement names; SQLite allows some thousands."""
 
 T = TypeVar("T")
 R = TypeVar("R")

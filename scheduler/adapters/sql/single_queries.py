@@ -16,7 +16,7 @@ from scheduler.adapters.sql.cluster_mapping import (
     to_stray,
 )
 from scheduler.adapters.sql.mapping import ProgressOf, to_answer, to_attempt, to_job, to_progress
-from scheduler.adapters.sql.rows import AnyRow, chunks
+from scheduler.adapters.sql.rows import IDS_AT_ONCE, AnyRow, chunks
 from scheduler.adapters.sql.stuck_rows import StuckRows
 from scheduler.adapters.sql.tables import (
     THE_ONLY,
@@ -48,9 +48,6 @@ from scheduler.domain.queue import Project, Queue
 from scheduler.domain.stray import Stray
 from scheduler.domain.topology import Level, Node
 from scheduler.ports.unit import Answer, AuditRow, RecordCycle, RememberReply, Token
-
-IDS_AT_ONCE = 500
-"""How many ids a statement names; SQLite allows some thousands."""
 
 JOB_COLUMNS = [column for column in jobs.c if column.name not in {"source", "changed"}]
 

@@ -258,6 +258,7 @@ profiles = Table(
     Column("name", PlainText, primary_key=True),
     _json("profile"),
 )
+
 waits = Table(
     "waits",
     metadata,

@@ -4,9 +4,10 @@ import json
 import zlib
 
 from sqlalchemy import Connection, select
-from sqlalchemy.dialects import postgresql, sqlite
 
+from scheduler.adapters.sql.rows import Values
 from scheduler.adapters.sql.tables import worker_logs
+from scheduler.adapters.sql.upserts import put
 from scheduler.adapters.sql.writer import Transaction
 from scheduler.domain.ids import Rank
 from scheduler.domain.instants import Instant
@@ -22,7 +23,7 @@ def keep(
     transaction: Transaction, *, attempt: AttemptKey, rank: Rank, log: KeptLog, at: Instant
 ) -> None:
     """Keep a log in the place of what was kept before."""
-    row = {
+    row: Values = {
         "job_id": attempt.job_id,
         "attempt": attempt.number,
         "rank": rank,
@@ -31,14 +32,7 @@ def keep(
         "times": json.dumps([[time.offset, time.at] for time in log.times]),
         "at": at,
     }
-    dialect = transaction.connection.dialect.name
-    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
-    inserting = insert(worker_logs)
-    others = {c.name: inserting.excluded[c.name] for c in worker_logs.c if not c.primary_key}
-    transaction.connection.execute(
-        inserting.on_conflict_do_update(index_elements=list(worker_logs.primary_key), set_=others),
-        row,
-    )
+    put(transaction.connection, worker_logs, [row])
 
 
 def kept(connection: Connection, attempt: AttemptKey, rank: Rank) -> KeptLog | None:

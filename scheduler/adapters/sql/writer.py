@@ -1,4 +1,4 @@
-"""The one thread that writes: it takes what waits and commits it together (decision 23).
+"""The one thread that writes: it takes what waits and commits it together.
 
 callers ──submit──▶ waiting ──take all──▶ [ BEGIN, each in turn, COMMIT ] ──▶ the answers
                                                     │

@@ -10,7 +10,7 @@ from scheduler.adapters.local.supervisor.records import (
 )
 
 SEGMENTS_KEPT = 8
-TIME_STEP = 10_000
+TIME_STEP_US = 10_000
 """Output of so many microseconds may share one time."""
 
 
@@ -55,7 +55,7 @@ class OutputLog:
     def _note_time(self) -> None:
         """Before the bytes themselves, so that a reader who sees them sees their time."""
         now = microseconds()
-        if now - self._last_time >= TIME_STEP:
+        if now - self._last_time >= TIME_STEP_US:
             pair = self._end.to_bytes(8, "little") + now.to_bytes(8, "little")
             os.write(self._times, pair)
             self._last_time = now

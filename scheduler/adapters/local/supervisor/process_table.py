@@ -21,7 +21,7 @@ def reap(main: int) -> int | None:
 
 def end_children() -> None:
     """End what the command has left behind; orphans come to us, however far down they were."""
-    pause = 0.001
+    pause_s = 0.001
     while True:
         for pid in children():
             signal_process(pid, signal.SIGKILL)
@@ -30,8 +30,8 @@ def end_children() -> None:
                 pass
         except ChildProcessError:
             return
-        time.sleep(pause)
-        pause = min(0.1, pause * 2)
+        time.sleep(pause_s)
+        pause_s = min(0.1, pause_s * 2)
 
 
 def children() -> list[int]:
