@@ -215,8 +215,7 @@ def _whole(value: JsonValue) -> int:
 
 
 def _number(value: JsonValue) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= NUMBER_MAX:
+    if isinstance(value, bool) or not (isinstance(value, int | float) and 0 <= value <= NUMBER_MAX):
         raise QuantityError(f"must be a number from 0 to {NUMBER_MAX}")
     return float(value)
 
