@@ -23,18 +23,26 @@ class Switch(StrEnum):
     OFF = "off"
 
 
+SECONDS_MAX = 1e9
+"""About 31 years: a longer start or repair is a slip of the keyboard."""
+FACTOR_MAX = 1e6
+"""Most a factor may stretch or divide by; inf is no number."""
+GPUS_PER_NODE_MAX = 1024
 TopologyFile = Annotated[
     Path | None, typer.Option(exists=True, dir_okay=False, help="Topology file of the cluster.")
 ]
 Nodes = Annotated[int | None, typer.Option(min=1, help="Or: so many equal nodes.")]
-GpusPerNode = Annotated[int | None, typer.Option(min=1, help="GPUs of each node.")]
+GpusPerNode = Annotated[
+    int | None, typer.Option(min=1, max=GPUS_PER_NODE_MAX, help="GPUs of each node.")
+]
 Racks = Annotated[int, typer.Option(min=1, help="Racks the nodes are spread over.")]
 NetworkSwitch = Annotated[Switch, typer.Option(help="The network model.")]
 Congestion = Annotated[
-    float, typer.Option(min=0.01, help="Divides the capacity above the rack switches.")
+    float,
+    typer.Option(min=0.01, max=FACTOR_MAX, help="Divides the capacity above the rack switches."),
 ]
 Jitter = Annotated[
-    float, typer.Option(min=0, help="Deviation of a worker's compute time over its mean.")
+    float, typer.Option(min=0, max=10, help="Deviation of a worker's compute time over its mean.")
 ]
 Profile = Annotated[
     ProfileView, typer.Option("--profiles", help="What the policy is told of network profiles.")
@@ -42,16 +50,31 @@ Profile = Annotated[
 CostsSwitch = Annotated[
     Switch, typer.Option(help="Start-up, restore and lost work; off: free and instant.")
 ]
-StartUp = Annotated[float, typer.Option("--start-up", min=0, help="Seconds until containers run.")]
-Restore = Annotated[float, typer.Option(min=0, help="Seconds to load a checkpoint.")]
-CheckpointEvery = Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")]
+StartUp = Annotated[
+    float, typer.Option("--start-up", min=0, max=SECONDS_MAX, help="Seconds until containers run.")
+]
+Restore = Annotated[
+    float, typer.Option(min=0, max=SECONDS_MAX, help="Seconds to load a checkpoint.")
+]
+CheckpointEvery = Annotated[
+    float, typer.Option(min=0, max=SECONDS_MAX, help="Seconds between checkpoints.")
+]
 NodeMtbf = Annotated[
     float | None,
-    typer.Option("--node-mtbf", min=0.001, help="Days a node works until it fails, on average."),
+    typer.Option(
+        "--node-mtbf",
+        min=0.001,
+        max=FACTOR_MAX,
+        help="Days a node works until it fails, on average.",
+    ),
 ]
-Repair = Annotated[float, typer.Option(min=0.001, help="Hours a failed node is away, on average.")]
+Repair = Annotated[
+    float, typer.Option(min=0.001, max=FACTOR_MAX, help="Hours a failed node is away, on average.")
+]
 SlowNodes = Annotated[float, typer.Option(min=0, max=1, help="Share of nodes that are slow.")]
-SlowFactor = Annotated[float, typer.Option(min=1, help="Step time on a slow node over another.")]
+SlowFactor = Annotated[
+    float, typer.Option(min=1, max=FACTOR_MAX, help="Step time on a slow node over another.")
+]
 AllocationName = Annotated[Allocation, typer.Option(help="How the GPUs of a gang are laid out.")]
 Seed = Annotated[int, typer.Option(help="The one number behind all chance.")]
 _COSTS = Costs()
