@@ -55,6 +55,13 @@ def test_wrong_knobs_are_all_told_with_what_is_near(dally: Dally) -> None:
     assert "/knobs/timerQuantile: must be more than 0, less than 1 (InvalidValue)" in answer.err
 
 
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999"])
+def test_what_json_has_no_number_for_is_told_by_the_server(dally: Dally, value: str) -> None:
+    answer = dally("set", "policy", f"benefitMin={value}")
+    assert answer.code == 1
+    assert "/knobs/benefitMin: must be a number from 0 to 1000000" in answer.err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -276,6 +276,12 @@ def test_a_choice_that_there_is_not_is_refused_with_those_there_are() -> None:
     assert [problem.detail for problem in wrong] == ["must be one of idle, declined, pending"]
 
 
+@pytest.mark.parametrize("value", [-0.5, 1_000_001, 1e308, float("inf"), float("nan"), 10**400])
+def test_a_number_with_which_times_overflow_is_refused(value: float) -> None:
+    _, wrong = read_knobs({"quantumRestarts": value}, PolicyKnobs())
+    assert [problem.detail for problem in wrong] == ["must be a number from 0 to 1000000"]
+
+
 PODS = """
 pools: [{name: h100, podProfile: rdma}]
 sharedMounts:

@@ -102,3 +102,10 @@ def test_t14_what_a_job_declares_never_ranks_it(kind: JobOrder) -> None:
     tiny = CommunicationProfile(gradient_bytes=10**12, compute_s=1e-6)
     jobs = (a_job("a"), a_job("b", communication=tiny))
     assert order(kind, *jobs) == ["a", "b"]
+
+
+@pytest.mark.parametrize("kind", list(JobOrder))
+def test_jobs_without_a_quantum_are_ordered_as_well(kind: JobOrder) -> None:
+    jobs = (a_job("a"), a_job("b"))
+    knobs = PolicyKnobs(order=kind, quantum_restarts=0.0, quantum_checkpoints=0.0)
+    assert order(kind, *jobs, knobs=knobs) == ["a", "b"]

@@ -109,6 +109,12 @@ def test_censored_waits_lift_the_curve() -> None:
     assert [s.survival for s in survival(both, now=NOW, half_life=HOUR)] == pytest.approx([0.5])
 
 
+@pytest.mark.parametrize("half_lives", [45, 2000])
+def test_waits_that_are_all_old_teach_what_they_taught_when_they_were_new(half_lives: int) -> None:
+    observed = waits(list(range(1, 101)), age=Duration(half_lives * MINUTE))
+    assert timer_of(observed, rules=TuningRules(half_life=MINUTE)) == 90 * MINUTE
+
+
 def learn_round_by_round(rules: TuningRules, *, rounds: int) -> list[Duration]:
     """Jobs whose offer comes after an exponential time wait at most the timer learned so far."""
     rng = random.Random(5)
