@@ -36,6 +36,9 @@ def cell(value: object) -> str:
     """A table cell: one line, never empty."""
     if value is None or value == "":
         return NOTHING
+    if isinstance(value, bool):
+        # As files, the wire and arguments have it.
+        return "true" if value else "false"
     return _BREAKS.sub(" ", neutral(str(value)))
 
 

@@ -1,5 +1,6 @@
 """`set policy`: change the policy's knobs while the service runs."""
 
+from collections.abc import Sequence
 from math import isfinite
 
 import click
@@ -51,10 +52,7 @@ def set_policy(
     form: str | None,
 ) -> None:
     """Set knobs of the policy, for the cluster or one queue; they hold from the next cycle on."""
-    knobs: dict[str, JsonValue] = dict(map(_assignment, assignments))
-    knobs |= dict.fromkeys(resets)
-    if not knobs:
-        raise click.UsageError("name a knob: KNOB=VALUE, or --reset KNOB")
+    knobs = _asked_for(assignments, resets)
     parameters: Parameters = {"queue": queue, "dryRun": "All" if dry_run else None}
     with session.connect() as client:
         before = _values(client, queue)
@@ -70,6 +68,18 @@ def set_policy(
             _tell(before, PolicyView.model_validate(answer), is_dry=dry_run)
 
 
+def _asked_for(assignments: Sequence[str], resets: Sequence[str]) -> dict[str, JsonValue]:
+    pairs = [*map(_assignment, assignments), *((name, None) for name in resets)]
+    if not pairs:
+        raise click.UsageError("name a knob: KNOB=VALUE, or --reset KNOB")
+    knobs: dict[str, JsonValue] = {}
+    for name, value in pairs:
+        if name in knobs:
+            raise click.UsageError(f"{name!r} is named twice; which is meant?")
+        knobs[name] = value
+    return knobs
+
+
 def _values(client: Client, queue: str | None) -> dict[str, JsonValue]:
     shown = PolicyView.model_validate(client.get(PATH, {"queue": queue}))
     return {knob.name: knob.value for knob in shown.items}
@@ -79,7 +89,8 @@ def _tell(before: dict[str, JsonValue], after: PolicyView, *, is_dry: bool) -> N
     moved = [knob for knob in after.items if knob.value != before[knob.name]]
     where = f" in queue {after.queue}" if after.queue else ""
     for knob in moved:
-        output.line(f"{knob.name} is {knob.value} (was {before[knob.name]}){where}")
+        now, former = output.cell(knob.value), output.cell(before[knob.name])
+        output.line(f"{knob.name} is {now} (was {former}){where}")
     if not moved:
         output.line(f"policy unchanged{where}")
     if is_dry:

@@ -69,12 +69,22 @@ def test_what_json_has_no_number_for_is_told_by_the_server(dally: Dally, value: 
         pytest.param(["waitMax"], id="no value"),
         pytest.param(["=3h"], id="no name"),
         pytest.param(["waitMax="], id="an empty value"),
+        pytest.param(["waitMax=3h", "waitMax=4h"], id="a knob twice"),
+        pytest.param(["waitMax=3h", "--reset", "waitMax"], id="a knob set and reset"),
     ],
 )
 def test_what_is_no_assignment_is_a_mistake_in_usage(dally: Dally, arguments: list[str]) -> None:
     answer = dally("set", "policy", *arguments)
     assert answer.code == 64
-    assert "KNOB=VALUE" in answer.err
+    assert "KNOB=VALUE" in answer.err or "is named twice" in answer.err
+
+
+def test_a_switch_is_shown_as_it_is_set(dally: Dally) -> None:
+    assert dally("set", "policy", "movesCapTimers=false").lines == [
+        "movesCapTimers is false (was true)"
+    ]
+    shown = dally("get", "policy", "movesCapTimers", "--no-headers").out.split()
+    assert shown == ["movesCapTimers", "false", "live"]
 
 
 def test_a_dry_run_changes_nothing(dally: Dally) -> None:
