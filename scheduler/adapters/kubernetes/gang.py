@@ -160,6 +160,11 @@ class KubernetesGang:
         """Whether nothing of it lives or may come to live."""
         return all(report is not None and is_last(report) for report in self.reports())
 
+    def _is_over(self) -> bool:
+        """Whether nothing of it lives, and nothing more is made. A server that came after the end
+        may never have seen a worker whose pod was gone by then."""
+        return self.is_down() or not (self.live_pods() or self.is_in_making())
+
     def is_well(self) -> bool:
         """Whether no worker has ended otherwise than it should."""
         return all(report.outcome is Outcome.COMPLETED for report in self.last.values())
@@ -200,7 +205,7 @@ class KubernetesGang:
             pods = tuple(facts for facts in self.live_pods() if self._must_ask(facts, self.kill_at))
             if pods:
                 return RemovePods(pods=pods, kill_at=self.kill_at)
-        if self.is_forget_wanted and self.is_down():
+        if self.is_forget_wanted and self._is_over():
             return LetGo()
         if self.kill_at is not None:
             return None

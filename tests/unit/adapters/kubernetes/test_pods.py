@@ -3,7 +3,7 @@
 import pytest
 
 from scheduler.adapters.kubernetes import names
-from scheduler.adapters.kubernetes.gang import KubernetesGang, RemovePods
+from scheduler.adapters.kubernetes.gang import KubernetesGang, LetGo, RemovePods
 from scheduler.adapters.kubernetes.objects import JsonObject
 from scheduler.adapters.kubernetes.pods import facts_of, report_of_gone
 from scheduler.domain.codec import Json
@@ -152,6 +152,21 @@ def test_k15_the_first_end_of_a_pod_holds() -> None:
     report = gang.reports()[0]
     assert report is not None
     assert report.outcome is Outcome.COMPLETED
+
+
+def test_k8_a_gang_is_let_go_though_a_worker_of_it_was_never_seen() -> None:
+    # The pod of rank 1 had been stopped and was gone when this server started.
+    gang = KubernetesGang(attempt=a_key(), workers=2, namespace="jobs")
+    gang.note_pod(facts(exited(1)))
+    gang.is_forget_wanted = True
+    assert isinstance(gang.next_action(lambda _: False, Instant(0)), LetGo)
+
+
+def test_k8_a_gang_with_a_living_worker_is_not_let_go() -> None:
+    gang = KubernetesGang(attempt=a_key(), workers=2, namespace="jobs")
+    gang.note_pod(facts(a_pod()))
+    gang.is_forget_wanted = True
+    assert gang.next_action(lambda _: False, Instant(0)) is None
 
 
 @pytest.mark.parametrize("started", ["2026-11-30T10:05:00Z", "2028-01-01T00:00:00Z"])
