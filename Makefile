@@ -14,6 +14,8 @@ ARGS ?=
 BIN := .venv/bin
 # With `=`: pytest would take a folder behind a space for its own, and find no conftest.py there.
 PYTEST := $(BIN)/python -m pytest $(if $(DATA),--data=$(DATA))
+# A long version of a test, or building a node's parts for the first time, may take its hour.
+PATIENT := --timeout=7200 -o faulthandler_timeout=7500
 PROJECTS := pyproject.toml $(wildcard runtime/pyproject.toml) tools/venv.sh
 BENCHES := $(basename $(notdir $(shell grep -lE "import .*(run_bench|show_run)|^    (run_bench|show_run)," bench/*.py)))
 
@@ -45,7 +47,7 @@ unit: setup  ## the unit folder alone, in seconds
 
 .PHONY: test-cluster
 test-cluster: whole-nodes  ## whole nodes, chart, image; needs root
-	$(PYTEST) -m cluster tests/cluster $(ARGS)
+	$(PYTEST) $(PATIENT) -m cluster tests/cluster $(ARGS)
 
 .PHONY: cluster-demo
 cluster-demo: whole-nodes  ## a whole cluster on this machine, the chart, a training job, a lost node; needs root
@@ -61,7 +63,7 @@ whole-nodes: root setup  ## see to what whole nodes need of the machine
 
 .PHONY: proof
 proof: setup  ## the long versions of tests by chance, for hours: kills, seeds, planted faults
-	PROOF=1 $(PYTEST) -m proof $(ARGS)
+	PROOF=1 $(PYTEST) $(PATIENT) -m proof $(ARGS)
 
 .PHONY: fmt
 fmt: setup  ## format, and repair what the linter can

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.conftest import Dally, job_text
 from tests.polling import wait_until
+from tests.processes import ended_on_failure
 from tests.servers import Server
 
 FOUR_RANKS = 'for i in 1 2 3; do echo "rank $RANK line $i"; done'
@@ -140,8 +141,10 @@ def test_ctrl_c_leaves_the_job_alone(
     flags = ["--gpus-per-worker", "0", "--", "sh", "-c", "echo up; sleep 60"]
     with (
         (tmp_path / "out").open("wb") as out,
-        subprocess.Popen(  # noqa: S603 - our own client
-            [sys.executable, *program, *flags], env=shell_environment, stdout=out, stderr=out
+        ended_on_failure(
+            subprocess.Popen(  # noqa: S603 - our own client
+                [sys.executable, *program, *flags], env=shell_environment, stdout=out, stderr=out
+            )
         ) as client,
     ):
         wait_until(lambda: "\nup\n" in (tmp_path / "out").read_text(), "the log is streamed")
@@ -164,8 +167,10 @@ def test_a_watch_shows_a_job_to_its_end(
     flags = ["get", "job", "watched", "-w", "-o", "json"]
     with (
         (tmp_path / "out").open("wb") as out,
-        subprocess.Popen(  # noqa: S603 - our own client
-            [sys.executable, *program, *flags], env=shell_environment, stdout=out
+        ended_on_failure(
+            subprocess.Popen(  # noqa: S603 - our own client
+                [sys.executable, *program, *flags], env=shell_environment, stdout=out
+            )
         ) as client,
     ):
         dally("run", "watched", "-d", "--gpus-per-worker", "0", "--", "true")

@@ -77,8 +77,9 @@ class Server:
         lines = [f"{key.job_id} {r.rank} {r.state} {r.exit_code}\n" for r in reports]
         with (self._folder / "ends").open("a") as ends:
             ends.write("".join(lines))
-        self._cluster.forget(key)
+        # As the control loop does: what is noted first can not be forgotten before it is noted.
         (self._folder / f"done-{key.job_id}").touch()
+        self._cluster.forget(key)
         del self._open[key]
 
     def _stop(self, key: AttemptKey) -> None:

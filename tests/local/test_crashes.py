@@ -14,6 +14,7 @@ import pytest
 
 from scheduler.ports.kill_points import KillPoint
 from tests.local.crashing_server import SCRIPTS, WORKERS
+from tests.processes import ended_on_failure
 from tests.proof import times
 from tests.source_tree import ROOT
 
@@ -37,7 +38,8 @@ ENDS = {
 def serve(folder: Path, plan: str = "", *, life_s: float | None = None) -> int:
     """Run a server until it ends, is killed by its plan, or has lived so long; its exit code."""
     command = [sys.executable, "-m", "tests.local.crashing_server", str(folder), *plan.split()]
-    with subprocess.Popen(command, cwd=ROOT) as server:  # noqa: S603 - our own module
+    process = subprocess.Popen(command, cwd=ROOT)  # noqa: S603 - our own module
+    with ended_on_failure(process) as server:
         try:
             return server.wait(60 if life_s is None else life_s)
         except subprocess.TimeoutExpired:

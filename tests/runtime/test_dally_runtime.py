@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.polling import wait_until
+from tests.processes import ended_on_failure
 from tests.source_tree import ROOT
 
 PRELUDE = "import os, sys, time\nimport dally_runtime as dally\n"
@@ -82,7 +83,7 @@ def script(text: str, environment: Mapping[str, str]) -> subprocess.Popen[str]:
 
 def run(text: str, environment: Mapping[str, str]) -> str:
     """What a script prints; it must end well and complain about nothing."""
-    with script(text, environment) as process:
+    with ended_on_failure(script(text, environment)) as process:
         output, errors = process.communicate(timeout=60)
         assert (process.returncode, errors) == (0, "")
     return output
@@ -137,7 +138,7 @@ def test_the_first_process_of_a_launcher_reports(service: Service, rank: str) ->
 
 def test_a_service_that_does_not_answer_holds_nothing_up() -> None:
     text = "dally.progress(1, 0.5); dally.progress(2, 0.5); print('trained')"
-    with script(text, job("http://127.0.0.1:9")) as process:
+    with ended_on_failure(script(text, job("http://127.0.0.1:9"))) as process:
         output, errors = process.communicate(timeout=60)
     assert (process.returncode, output) == (0, "trained\n")
     assert errors.count("a step report was not taken") <= 1
@@ -145,7 +146,7 @@ def test_a_service_that_does_not_answer_holds_nothing_up() -> None:
 
 def test_a_service_that_refuses_is_told_of_once() -> None:
     service = Service(status=409)
-    with script("dally.progress(1, 0.5)", job(service.url)) as process:
+    with ended_on_failure(script("dally.progress(1, 0.5)", job(service.url))) as process:
         _, errors = process.communicate(timeout=60)
     service.close()
     assert process.returncode == 0
@@ -203,7 +204,7 @@ print("saved")
     ],
 )
 def test_a_stop_is_noticed_and_leaves_time_to_save(before: str, said: str) -> None:
-    with script(STOPPABLE.format(before=before), job()) as process:
+    with ended_on_failure(script(STOPPABLE.format(before=before), job())) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "up\n"
         process.send_signal(signal.SIGTERM)
@@ -257,7 +258,7 @@ with dally.atomic_file({str(target)!r}) as path:
     print("up", flush=True)
     time.sleep(600)
 """
-    with script(text, {}) as process:
+    with ended_on_failure(script(text, {})) as process:
         assert process.stdout is not None
         process.stdout.readline()
         process.kill()

@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from tests.polling import wait_until
+from tests.processes import ended_on_failure
 from tests.servers import Server, facts_of
 
 SLEEPS = ("sleep", "600")
@@ -166,7 +167,8 @@ def test_the_command_itself_serves_a_configured_cluster_and_stops_on_sigint(tmp_
     dallyd = str(Path(sys.executable).with_name("dallyd"))
     command = [dallyd, "serve", "--config", str(config)]
     env = {name: value for name, value in os.environ.items() if not name.startswith("DALLYD_")}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:  # noqa: S603 - our own command
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)  # noqa: S603 - our own command
+    with ended_on_failure(started) as process:
         assert process.stdout is not None
         first = process.stdout.readline()
         assert "16 slots on 4 nodes" in first
