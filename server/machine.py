@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from scheduler.adapters.local.machine import (
+    BrokenDriverError,
     MissingGpusError,
     machine_gpus,
     this_machine,
@@ -33,12 +34,12 @@ class Machine:
 
 def offered(settings: Settings, config: Config) -> Machine:
     """What there is, by configuration and by what NVML finds. Raises ConfigError."""
-    gpus = machine_gpus()
-    machine = this_machine(gpus, slots=settings.slots)
     named = config.topology.nodes
     try:
+        gpus = machine_gpus()
+        machine = this_machine(gpus, slots=settings.slots)
         nodes = with_gpu_indices(_completed(named, machine) if named else (machine,), gpus)
-    except MissingGpusError as error:
+    except (BrokenDriverError, MissingGpusError) as error:
         problem = FileProblem(place="topology", detail=str(error))
         raise ConfigError("the configuration of dallyd", [problem]) from error
     return Machine(

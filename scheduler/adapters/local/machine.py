@@ -17,6 +17,8 @@ class Nvml(Protocol):
     """The part of NVIDIA's management library that is used here."""
 
     NVMLError: type[Exception]
+    NVMLError_LibraryNotFound: type[Exception]
+    NVMLError_DriverNotLoaded: type[Exception]
 
     def nvmlInit(self) -> None: ...  # noqa: N802 - the library's name
     def nvmlShutdown(self) -> None: ...  # noqa: N802 - the library's name
@@ -37,6 +39,16 @@ class MachineGpus:
     """Model of the first one, written as node labels write it; empty without GPUs."""
 
 
+class BrokenDriverError(Exception):
+    """There is an NVIDIA driver, and it does not say what GPUs there are."""
+
+    def __init__(self, answer: str) -> None:
+        super().__init__(
+            f"the NVIDIA driver of this machine does not work: {answer}; "
+            "see what `nvidia-smi` says and repair or remove the driver"
+        )
+
+
 class MissingGpusError(Exception):
     """The configured nodes have more GPUs than this machine."""
 
@@ -49,17 +61,21 @@ class MissingGpusError(Exception):
 
 
 def machine_gpus(nvml: Nvml = NVML) -> MachineGpus:
-    """The GPUs that NVML finds; none where there is no driver."""
+    """The GPUs that NVML finds; none where there is no driver. Raises BrokenDriverError."""
     try:
         nvml.nvmlInit()
-    except nvml.NVMLError:
+    except (nvml.NVMLError_LibraryNotFound, nvml.NVMLError_DriverNotLoaded):
         return MachineGpus(count=0)
+    except nvml.NVMLError as error:
+        raise BrokenDriverError(str(error)) from error
     try:
         count = nvml.nvmlDeviceGetCount()
         if count == 0:
             return MachineGpus(count=0)
         name = nvml.nvmlDeviceGetName(nvml.nvmlDeviceGetHandleByIndex(0))
         return MachineGpus(count=count, model=GpuModel(name.replace(" ", "-")))
+    except nvml.NVMLError as error:
+        raise BrokenDriverError(str(error)) from error
     finally:
         nvml.nvmlShutdown()
 

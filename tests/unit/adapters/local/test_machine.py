@@ -3,6 +3,7 @@
 import pytest
 
 from scheduler.adapters.local.machine import (
+    BrokenDriverError,
     MachineGpus,
     MissingGpusError,
     machine_gpus,
@@ -17,25 +18,40 @@ class LibraryError(Exception):
     """What the management library raises."""
 
 
+class NoLibraryError(LibraryError):
+    """No driver is installed."""
+
+
+class NotLoadedError(LibraryError):
+    """The driver's library is there, the kernel's part is not."""
+
+
 class FakeNvml:
-    """NVIDIA's library on a machine with so many GPUs; None: without a driver."""
+    """NVIDIA's library on a machine with so many GPUs, or one that fails at `call` with `error`."""
 
     NVMLError: type[Exception] = LibraryError
+    NVMLError_LibraryNotFound: type[Exception] = NoLibraryError
+    NVMLError_DriverNotLoaded: type[Exception] = NotLoadedError
 
-    def __init__(self, gpus: int | None) -> None:
+    def __init__(self, gpus: int = 0, *, call: str = "", error: Exception | None = None) -> None:
         self._gpus = gpus
+        self._call, self._error = call, error
         self.is_open = False
 
+    def _fail(self, call: str) -> None:
+        if self._error is not None and call == self._call:
+            raise self._error
+
     def nvmlInit(self) -> None:  # noqa: N802 - the library's name
-        if self._gpus is None:
-            raise LibraryError("NVML Shared Library Not Found")
+        self._fail("init")
         self.is_open = True
 
     def nvmlShutdown(self) -> None:  # noqa: N802 - the library's name
         self.is_open = False
 
     def nvmlDeviceGetCount(self) -> int:  # noqa: N802 - the library's name
-        return self._gpus or 0
+        self._fail("count")
+        return self._gpus
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> object:  # noqa: N802 - the library's name
         return index
@@ -45,20 +61,32 @@ class FakeNvml:
 
 
 @pytest.mark.parametrize(
-    ("gpus", "found"),
+    ("nvml", "found"),
     [
-        pytest.param(None, MachineGpus(count=0), id="no driver"),
-        pytest.param(0, MachineGpus(count=0), id="a driver without GPUs"),
         pytest.param(
-            8,
+            FakeNvml(call="init", error=NoLibraryError()), MachineGpus(count=0), id="no driver"
+        ),
+        pytest.param(
+            FakeNvml(call="init", error=NotLoadedError()), MachineGpus(count=0), id="not loaded"
+        ),
+        pytest.param(FakeNvml(0), MachineGpus(count=0), id="a driver without GPUs"),
+        pytest.param(
+            FakeNvml(8),
             MachineGpus(count=8, model=GpuModel("NVIDIA-H100-80GB-HBM0")),
             id="eight GPUs, named as node labels name them",
         ),
     ],
 )
-def test_gpus_are_counted_by_nvml(gpus: int | None, found: MachineGpus) -> None:
-    nvml = FakeNvml(gpus)
+def test_gpus_are_counted_by_nvml(nvml: FakeNvml, found: MachineGpus) -> None:
     assert machine_gpus(nvml) == found
+    assert not nvml.is_open
+
+
+@pytest.mark.parametrize("call", ["init", "count"])
+def test_a_driver_that_fails_is_not_taken_for_a_machine_without_gpus(call: str) -> None:
+    nvml = FakeNvml(8, call=call, error=LibraryError("Driver/library version mismatch"))
+    with pytest.raises(BrokenDriverError, match=r"version mismatch; see what `nvidia-smi` says"):
+        machine_gpus(nvml)
     assert not nvml.is_open
 
 
