@@ -152,6 +152,11 @@ class Settings(BaseModel):
         description="How often is looked for what gangs have left behind on Kubernetes; what is "
         "found twice in a row is removed.",
     )
+    kubernetes_unschedulable_after: Span = Field(
+        default=seconds(30),
+        description="How long kube-scheduler may say that a pod of a gang can not be placed before "
+        "the gang is unwound and the node left alone for a while.",
+    )
     worker_api_url: str = Field(
         default="",
         pattern=r"^(https?://[^\s]+)?$",

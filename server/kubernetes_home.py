@@ -37,6 +37,7 @@ def open_cluster(
         KubernetesCluster,
         KubernetesSettings,
     )
+    from scheduler.adapters.kubernetes.keeper_times import KeeperTimes  # noqa: PLC0415 - an extra
     from scheduler.adapters.kubernetes.manifests import RenderSettings  # noqa: PLC0415 - an extra
 
     settings, config = foundation.settings, foundation.config
@@ -55,6 +56,9 @@ def open_cluster(
             rules=_rules(config),
             requests_per_second=settings.kubernetes_requests_per_second,
             sweep_s=in_seconds(settings.kubernetes_sweep),
+            keeper_times=KeeperTimes(
+                unschedulable_s=in_seconds(settings.kubernetes_unschedulable_after)
+            ),
         ),
         foundation.clock,
         foundation.store,

@@ -14,7 +14,12 @@ from scheduler.control.gang import Gang
 from scheduler.domain.copying import replace
 from scheduler.domain.cordon import Leaving
 from scheduler.domain.event import Event
-from scheduler.domain.explain import explain_leaving, explain_outcome, explain_stop
+from scheduler.domain.explain import (
+    explain_held_back,
+    explain_leaving,
+    explain_outcome,
+    explain_stop,
+)
 from scheduler.domain.failures import after_end, run_time_of
 from scheduler.domain.ids import NodeName, QueueName, Rank
 from scheduler.domain.instants import Duration, Instant, after
@@ -291,8 +296,25 @@ def _rise(gang: Gang, moment: Moment) -> Move | None:
             return _to_phase(gang, AttemptPhase.RELEASED, moment)
         case AttemptPhase.RELEASED if gang.in_state(WorkerState.RUNNING, WorkerState.ENDED):
             return _to_running(gang, moment)
+        case AttemptPhase.RELEASED:
+            return _held_back(gang)
         case _:
             return None
+
+
+def _held_back(gang: Gang) -> Move | None:
+    """What the cluster says keeps the first of the workers from running becomes the job's message,
+    and is taken back when nothing does any more."""
+    waiting = (
+        report
+        for _, report in sorted(gang.reports.items())
+        if report.state is WorkerState.MADE and report.message
+    )
+    first = next(waiting, None)
+    message = "" if first is None else explain_held_back(first.rank, first.node, first.message)
+    if message == gang.job.message:
+        return None
+    return Move(gang=replace(gang, job=replace(gang.job, message=message)))
 
 
 def _to_phase(gang: Gang, phase: AttemptPhase, moment: Moment) -> Move:

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from scheduler.domain.cordon import Cordon, Leaving
 from scheduler.domain.exit_codes import SIGNAL_BASE, is_signal
-from scheduler.domain.ids import JobName, NodeName
+from scheduler.domain.ids import JobName, NodeName, Rank
 from scheduler.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
 from scheduler.domain.job import JobPhase, Outcome, StopCause, WorkerEnd
 from scheduler.domain.patience import WaitEpisode
@@ -83,6 +83,7 @@ def explain(blocked: Blocked) -> str:  # noqa: C901, PLR0911 - one arm a reason
             return (
                 f"waiting until {clock_time(blocked.until)} after "
                 f"{counted(blocked.restarts, 'restart')}, so that a failing job does not spin"
+                f"{f'; last time: {blocked.said}' if blocked.said else ''}"
             )
         case BehindHead():
             return (
@@ -261,6 +262,11 @@ def explain_leaving(leaving: Leaving) -> str:
         return f"node {leaving.node} has the taint {leaving.taint}"
     said = f": {leaving.reason}" if leaving.reason else ""
     return f"node {leaving.node} is drained by {leaving.by}{said}"
+
+
+def explain_held_back(rank: Rank, node: NodeName, said: str) -> str:
+    """Why a worker that may run does not, in the words of who keeps it back."""
+    return f"rank {rank} on {node} does not run yet: {said}"
 
 
 def explain_outcome(

@@ -71,6 +71,8 @@ class BackingOff:
 
     until: Instant
     restarts: int
+    said: str = ""
+    """How its last attempt ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

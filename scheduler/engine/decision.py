@@ -49,7 +49,7 @@ def answers_of(decision: Decision, standing: Standing, now: Instant) -> dict[Job
     for job in sorted(standing.line.resting(now), key=lambda job: (job.submitted_at, job.id)):
         assert job.not_before is not None
         restarts = job.restarts_user + job.restarts_infra
-        answers[job.id] = BackingOff(until=job.not_before, restarts=restarts)
+        answers[job.id] = BackingOff(until=job.not_before, restarts=restarts, said=job.message)
     return answers
 
 

@@ -12,9 +12,9 @@ from tests.kubernetes.served import ServedCluster
 
 
 @pytest.fixture
-def served(place: Place, tmp_path: Path) -> Iterator[ServedCluster]:
-    """`dallyd serve` whose workers are pods; not started yet."""
-    with ServedCluster(place, tmp_path / "server") as made:
+def served(request: pytest.FixtureRequest, place: Place, tmp_path: Path) -> Iterator[ServedCluster]:
+    """`dallyd serve` whose workers are pods; not started yet. A parameter has settings of it."""
+    with ServedCluster(place, tmp_path / "server", **getattr(request, "param", {})) as made:
         yield made
 
 

@@ -39,6 +39,8 @@ class WorkerScript:
     """The cluster refuses it instead of making it."""
     message: str = ""
     """Told with the refusal or with its own end."""
+    held_back: str = ""
+    """What the cluster says keeps it back, from the release until it runs."""
     log: bytes = b""
     """What it writes when it starts."""
 
@@ -119,11 +121,19 @@ class ScriptedWorker:
             state=state,
             exit_code=end.exit_code if end else None,
             outcome=end.outcome if end else self.script.refusal if is_refused else None,
-            message=end.message if end else self.script.message if is_refused else "",
+            message=end.message if end else self._said_at(now),
             started_at=self.started_at if self.has_run_at(now) else None,
             ended_at=end.at if end else self.made_at if is_refused else None,
             epoch=self.epoch,
         )
+
+    def _said_at(self, now: Instant) -> str:
+        """Its message while it has no end."""
+        state = self.state_at(now)
+        if state is WorkerState.REFUSED:
+            return self.script.message
+        is_held_back = state is WorkerState.MADE and self.started_at is not None
+        return self.script.held_back if is_held_back else ""
 
     def output_at(self, now: Instant) -> list[Output]:
         """Everything it has written by `now`, in order."""

@@ -35,7 +35,9 @@ def test_a_job_that_backs_off_says_until_when() -> None:
     assert world.phase("a") is JobPhase.PENDING
     not_before = world.job("a").not_before
     assert not_before is not None
-    assert answer_of(world, "a").blocked == BackingOff(until=not_before, restarts=1)
+    said = world.attempts("a")[0].message
+    assert "exit code 1" in said
+    assert answer_of(world, "a").blocked == BackingOff(until=not_before, restarts=1, said=said)
 
 
 def test_the_reason_flips_in_the_cycle_after_its_cause_went() -> None:

@@ -51,6 +51,22 @@ def test_no_worker_runs_before_every_worker_is_made() -> None:
     assert world.phase("a") is JobPhase.RUNNING
 
 
+def test_what_keeps_a_released_worker_back_is_said_until_it_runs() -> None:
+    held = WorkerScript(start_after=seconds(30), held_back="example.com/quota says no")
+    world = World("r1: 8 8", script=Script(runs(60), ranks={1: held}))
+    world.submit(a_job("a", workers=2))
+    world.run(seconds(10))
+    assert world.phase("a") is JobPhase.STARTING
+    _, (_, name) = world.attempts("a")[0].placement.node_of_ranks()
+    said = f"rank 1 on {name} does not run yet: example.com/quota says no"
+    assert world.job("a").message == said
+    revision = world.job("a").revision
+    world.run(seconds(10))
+    assert world.job("a").revision == revision
+    world.run(seconds(20))
+    assert (world.phase("a"), world.job("a").message) == (JobPhase.RUNNING, "")
+
+
 def test_a_gang_that_does_not_come_up_in_time_is_unwound_and_tried_again() -> None:
     script = Script(WorkerScript(make_after=None), runs(5))
     world = World("r1: 8", script=script, knobs=PolicyKnobs(start_timeout=seconds(60)))

@@ -86,6 +86,11 @@ EXAMPLES: list[tuple[Blocked, str]] = [
         "not spin",
     ),
     (
+        BackingOff(until=at(90), restarts=1, said="the cluster refused a worker"),
+        "waiting until 1970-01-01 00:01:30 UTC after 1 restart, so that a failing job does "
+        "not spin; last time: the cluster refused a worker",
+    ),
+    (
         BehindHead(jobs_ahead=1),
         "behind 1 job of its queue, the first of which waits for GPUs; the queue's policy "
         "starts nothing past it",
