@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from scheduler.domain.gang import GangRequest
 from scheduler.domain.placement import LevelMissing, PoolMissing
 from scheduler.domain.resources import NOTHING, plus
-from scheduler.domain.topology import Node, TopologyTree
+from scheduler.domain.topology import Node, TopologyDomain, TopologyTree
 from scheduler.engine.asking import Ask, ask_of
 from scheduler.engine.counting import PLAIN, FitCounts, GpuCounts, Grouping, Need
 from scheduler.engine.eligible import Eligible
@@ -45,6 +45,8 @@ class Ready:
     """Of the pad's counts when these were looked up."""
     could_ever: bool | None = None
     """Whether the empty cluster holds the gang, or may; None until someone asks."""
+    could_hold: tuple[TopologyDomain, ...] | None = None
+    """Domains of its closest tier that hold it with nobody on them; None until someone asks."""
 
 
 class FreeGpus(FreeNodes):
@@ -63,6 +65,7 @@ class FreeGpus(FreeNodes):
         self._generation = 0
         self.records = Records(tree.nodes)
         self._empty: FreeGpus | None = None
+        self._bare: FreeGpus | None = None
 
     def ready(self, request: GangRequest) -> Ready:
         """The request in the numbers of this cluster, with counts where it is plain."""
@@ -141,6 +144,12 @@ class FreeGpus(FreeNodes):
         if self._empty is None:
             self._empty = FreeGpus(self.tree, (_in_order(node) for node in self.nodes))
         return self._empty
+
+    def bare(self) -> "FreeGpus":
+        """The same nodes, in whatever order they are, with nobody on them."""
+        if self._bare is None:
+            self._bare = FreeGpus(self.tree, self.nodes)
+        return self._bare
 
     def _slack(self, eligible: Eligible, need: Need) -> Slack | None:
         """What watches whether something else than GPUs binds; None where nothing can."""

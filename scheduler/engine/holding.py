@@ -34,6 +34,8 @@ class _Hold:
     domain: TopologyDomain
     free_in: Duration
     """When everything in it is expected to have ended."""
+    refused: set[GangRequest] = field(default_factory=set)
+    """What finds no room in it, nor with it: while the line is walked nothing is freed."""
 
 
 @dataclass(slots=True)
@@ -43,6 +45,12 @@ class Holds:
     scratch: Scratch
     elders: Elders
     held: list[_Hold] = field(default_factory=list)
+    gpus: int = field(init=False)
+    """Of the whole cluster."""
+    _left: dict[int, list[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.gpus = sum(node.gpus for node in self.scratch.standing.free.nodes)
 
     def instead(self, waiting: Waiting) -> Placement | Blocked | None:
         """For a job that finds no room outside held domains: a place inside that it will have left
@@ -53,10 +61,14 @@ class Holds:
         lasts = self.elders.lasts(waiting.job)
         first: _Hold | None = None
         for hold in self.held:
+            if waiting.request in hold.refused:
+                continue
             free.open(hold.domain.nodes)
             answer = place_gang(waiting.request, free, self.scratch.rules)
             free.shut(hold.domain.nodes)
-            if isinstance(answer, Placement):
+            if not isinstance(answer, Placement):
+                hold.refused.add(waiting.request)
+            else:
                 if lasts <= hold.free_in:
                     return answer
                 first = first or hold
@@ -76,6 +88,20 @@ class Holds:
         for hold in self.held:
             self.scratch.standing.free.open(hold.domain.nodes)
         self.held.clear()
+
+    def left(self, domain: TopologyDomain) -> int:
+        """GPU time that the gangs in a domain are expected to run on."""
+        tree = self.scratch.standing.free.tree
+        left = self._left.get(domain.level)
+        if left is None:
+            left = self._left[domain.level] = [0] * len(tree.domains[domain.level])
+            home = tree.domain_of[domain.level]
+            for gang in self.scratch.snapshot.holding:
+                lasts = self.elders.lasts_still(gang)
+                for each in gang.reservations:
+                    if each.node in tree.index_of:
+                        left[home[tree.index_of[each.node]]] += each.gpus * lasts
+        return left[tree.domain_of[domain.level][domain.nodes.start]]
 
     def _reason(self, hold: _Hold) -> Blocked:
         tree = self.scratch.standing.free.tree
@@ -106,13 +132,13 @@ def hold(waiting: Waiting, answer: Blocked, holds: Holds) -> None:
     if not isinstance(answer, TooFewGpus) or not holds.elders.may_hold(waiting.job):
         return
     scratch = holds.scratch
-    domain = _domain_for(waiting, holds)
-    if domain is None:
-        return
     free = scratch.standing.free
-    held = sum(_gpus(each.domain, free) for each in holds.held) + _gpus(domain, free)
-    gpus = sum(node.gpus for node in free.nodes)
-    if holds.held and held > holds.elders.hold_share_max * gpus:
+    held = sum(_gpus(each.domain, free) for each in holds.held)
+    most = holds.elders.hold_share_max * holds.gpus
+    if holds.held and held >= most:
+        return
+    domain = _domain_for(waiting, holds)
+    if domain is None or (holds.held and held + _gpus(domain, free) > most):
         return
     held_domain = _noted(waiting, domain, holds)
     now = scratch.snapshot.now
@@ -138,31 +164,38 @@ def _noted(waiting: Waiting, domain: TopologyDomain, holds: Holds) -> HeldDomain
 
 def _domain_for(waiting: Waiting, holds: Holds) -> TopologyDomain | None:
     """The one it holds already, or the one that will be free first."""
-    free = holds.scratch.standing.free
-    empty = FreeGpus(free.tree, free.nodes)
-    best = place_gang(waiting.request, empty)
-    if not isinstance(best, Placement):
-        return None
+    could_hold = _could_hold(waiting.request, holds.scratch.standing.free)
     taken = {index for each in holds.held for index in each.domain.nodes}
-    domains = [
-        domain
-        for domain in free.tree.domains[best.tier]
-        if domain.is_known and taken.isdisjoint(domain.nodes)
-    ]
+    domains = [domain for domain in could_hold if taken.isdisjoint(domain.nodes)]
     held = waiting.job.waiting and waiting.job.waiting.held
-    level = free.tree.levels[best.tier].name
-    if held and held.level == level:
-        domains.sort(key=lambda domain: domain.path != held.path)
-        if domains and domains[0].path == held.path and _holds(domains[0], waiting, empty):
-            return domains[0]
-    fitting = [domain for domain in domains if _holds(domain, waiting, empty)]
-    return min(fitting, key=lambda each: (_left(each, holds), each.path), default=None)
+    if held:
+        levels = holds.scratch.standing.free.tree.levels
+        for domain in domains:
+            if (levels[domain.level].name, domain.path) == (held.level, held.path):
+                return domain
+    return min(domains, key=lambda each: (holds.left(each), each.path), default=None)
 
 
-def _holds(domain: TopologyDomain, waiting: Waiting, empty: FreeGpus) -> bool:
+def _could_hold(request: GangRequest, free: FreeGpus) -> tuple[TopologyDomain, ...]:
+    """The domains of the gang's closest tier that have room for it once everybody has left them.
+
+    It hangs on the nodes alone, which a pad keeps for life: worked out once for each request.
+    """
+    ready = free.ready(request)
+    if ready.could_hold is None:
+        bare = free.bare()
+        best = place_gang(request, bare)
+        domains = free.tree.domains[best.tier] if isinstance(best, Placement) else ()
+        ready.could_hold = tuple(
+            domain for domain in domains if domain.is_known and _holds(domain, request, bare)
+        )
+    return ready.could_hold
+
+
+def _holds(domain: TopologyDomain, request: GangRequest, bare: FreeGpus) -> bool:
     """Whether the domain has room for the gang once everybody has left it."""
-    inside = frozenset(empty.tree.nodes[index] for index in domain.nodes)
-    return isinstance(place_gang(_within(waiting.request, inside), empty), Placement)
+    inside = frozenset(bare.tree.nodes[index] for index in domain.nodes)
+    return isinstance(place_gang(_within(request, inside), bare), Placement)
 
 
 def _within(request: GangRequest, inside: frozenset[NodeName]) -> GangRequest:
@@ -171,26 +204,15 @@ def _within(request: GangRequest, inside: frozenset[NodeName]) -> GangRequest:
     return replace(request, roles=roles)
 
 
-def _left(domain: TopologyDomain, holds: Holds) -> int:
-    """GPU time that the gangs in a domain are expected to run on."""
-    return sum(gpus * lasts for gpus, lasts in _inside(domain, holds))
-
-
 def _free_in(domain: TopologyDomain, holds: Holds) -> Duration:
-    return max((lasts for _, lasts in _inside(domain, holds)), default=Duration(0))
-
-
-def _inside(domain: TopologyDomain, holds: Holds) -> Iterator[tuple[int, Duration]]:
-    """GPUs in the domain of each gang that holds some, and how long it is expected to run on."""
-    index_of = holds.scratch.standing.free.tree.index_of
-    for gang in holds.scratch.snapshot.holding:
-        gpus = sum(
-            held.gpus
-            for held in gang.reservations
-            if held.node in index_of and index_of[held.node] in domain.nodes
-        )
-        if gpus:
-            yield gpus, holds.elders.lasts_still(gang)
+    """When everybody in the domain is expected to have left it."""
+    names = {holds.scratch.standing.free.tree.nodes[index] for index in domain.nodes}
+    inside = (
+        holds.elders.lasts_still(gang)
+        for gang in holds.scratch.snapshot.holding
+        if any(held.gpus and held.node in names for held in gang.reservations)
+    )
+    return max(inside, default=Duration(0))
 
 
 def _gpus(domain: TopologyDomain, free: FreeGpus) -> int:
