@@ -105,8 +105,7 @@ def _closed(node: NodeView) -> list[str]:
 
 def _left_alone(node: NodeView) -> list[str]:
     """Why a node is not used for a while, e.g. `SuspectNode`."""
-    marks = [taint.partition(":")[0].partition("=") for taint in node.taints]
-    return [reason for key, _, reason in marks if key == "dally.internal/excluded"]
+    return [node.left_alone_reason] if node.left_alone_reason else []
 
 
 def _stray_row(item: JsonValue) -> tuple[object, ...]:

@@ -11,6 +11,7 @@ from typing import TypedDict, Unpack
 
 from scheduler.domain import ids
 from scheduler.domain.communication import CommunicationProfile
+from scheduler.domain.exclusion import Exclusion
 from scheduler.domain.instants import SECOND, Duration, Instant
 from scheduler.domain.job import (
     Attempt,
@@ -152,6 +153,18 @@ def a_node(
         pool=ids.PoolName(pool),
         is_ready=is_ready,
         is_cordoned=is_cordoned,
+    )
+
+
+def an_exclusion(
+    *, reason: str = "SuspectNode", since: int = 0, until: int = 1, is_for_programs: bool = False
+) -> Exclusion:
+    """Why a node is left alone, from one microsecond to another."""
+    return Exclusion(
+        reason=reason,
+        since=Instant(since),
+        until=Instant(until),
+        is_for_programs=is_for_programs,
     )
 
 

@@ -15,10 +15,11 @@ from api.nodes.schemas import CordonRequest, NodeList, NodeView, TopologyView
 from api.replies import audit_row, model_response
 from api.strays.mapping import safe_mode_text
 from scheduler.control.events import node_cordoned, node_uncordoned
+from scheduler.domain.copying import replace
 from scheduler.domain.cordon import Cordon
 from scheduler.domain.errors import NotFoundError
 from scheduler.domain.ids import NodeName
-from scheduler.ports.unit import Change, ChangeCordon, Unit
+from scheduler.ports.unit import Change, ChangeCordon, ChangeExclusion, Unit
 
 router = APIRouter(prefix="/api/v1", tags=["nodes"])
 
@@ -65,13 +66,14 @@ def drain_node(node: NodePath, services: ServicesOf, admin: AdminOf, body: JsonB
     openapi_extra=body_of(CordonRequest),
 )
 def uncordon_node(node: NodePath, services: ServicesOf, admin: AdminOf, body: JsonBody) -> Response:
-    """Take a cordon or a drain back. Admins only.
+    """Take a cordon or a drain back, and use the node if it was left alone. Admins only.
 
     What the cluster itself keeps workers from (`kubectl cordon`, taints) stays as it is.
     """
     name, now = _known(node, services), services.clock.now()
     said = body.read(CordonRequest).reason
     before = next((each for each in services.store.cordons() if each.node == name), None)
+    left_alone = services.store.exclusions().get(name)
     event = node_uncordoned(name, by=admin.name, reason=said, at=now)
     row = audit_row(
         body.request, admin, verb="uncordon", target=f"nodes/{name}", at=now, outcome=HTTPStatus.OK
@@ -79,7 +81,10 @@ def uncordon_node(node: NodePath, services: ServicesOf, admin: AdminOf, body: Js
     changes: tuple[Change, ...] = (row,)
     if before is not None:
         changes = (*changes, ChangeCordon(node=name, cordon=None))
-    events = () if before is None else (event,)
+    if left_alone is not None and left_alone.holds(now):
+        ended = replace(left_alone, cleared_by=admin.name, cleared_at=now)
+        changes = (*changes, ChangeExclusion(node=name, exclusion=ended))
+    events = () if len(changes) == 1 else (event,)
     services.store.write(Unit(changes=changes, events=events))
     services.given.on_write()
     return model_response(_view(services, admin, name))
@@ -126,6 +131,8 @@ def _view(services: Services, caller: Caller, name: NodeName) -> NodeView:
 def _views(services: Services, caller: Caller) -> list[NodeView]:
     levels, nodes = services.store.topology()
     cordons = {cordon.node: cordon for cordon in services.store.cordons()}
+    exclusions, now = services.store.exclusions(), services.clock.now()
+    left_alone = {name: each for name, each in exclusions.items() if each.holds(now)}
     live = services.store.live()
     names = {
         job.id: f"{job.project}/{job.name}" for job in live.jobs if caller.may_see(job.project)
@@ -143,6 +150,7 @@ def _views(services: Services, caller: Caller) -> list[NodeView]:
             gpus_held=held[node.name],
             jobs=sorted(jobs.get(node.name, ())),
             cordon=cordons.get(node.name),
+            exclusion=left_alone.get(node.name),
         )
         for node in sorted(nodes, key=lambda node: node.name)
     ]

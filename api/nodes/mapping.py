@@ -4,7 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from api.nodes.schemas import DomainView, LevelView, NodeView, TopologyView
+from api.times import render_instant
 from scheduler.domain.cordon import Cordon
+from scheduler.domain.exclusion import Exclusion
 from scheduler.domain.ids import NodeName
 from scheduler.domain.reservation import Reservation
 from scheduler.domain.topology import NODE_LEVEL, Level, Node, TopologyTree, topology_tree
@@ -25,8 +27,9 @@ def to_node(
     gpus_held: int,
     jobs: list[str],
     cordon: Cordon | None,
+    exclusion: Exclusion | None,
 ) -> NodeView:
-    """One node with what is held on it, and what an admin says of it."""
+    """One node with what is held on it, what an admin says of it, and why it is left alone now."""
     return NodeView(
         name=node.name,
         pool=node.pool,
@@ -44,6 +47,8 @@ def to_node(
         is_draining=cordon is not None and cordon.is_drain,
         cordon_reason="" if cordon is None else cordon.reason,
         cordoned_by="" if cordon is None else cordon.by,
+        left_alone_reason="" if exclusion is None else exclusion.reason,
+        left_alone_until=None if exclusion is None else render_instant(exclusion.until),
         unready_reason=node.unready_reason,
         jobs=jobs,
     )

@@ -33,6 +33,9 @@ class NodeView(Reply):
     """What the admin said who cordoned or drained it."""
     cordoned_by: str = ""
     """That admin; empty where nobody has by Dally."""
+    left_alone_reason: str = ""
+    """Why it gets no new workers for a while, e.g. `SuspectNode`; ended by `dally uncordon`."""
+    left_alone_until: str | None = None
     unready_reason: str = ""
     jobs: list[str]
     """`PROJECT/NAME` of the jobs that hold something on it; only those the caller may see."""

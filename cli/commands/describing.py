@@ -172,6 +172,12 @@ def _one(level: str) -> str:
     return "the cluster" if level == "cluster" else f"one {level}"
 
 
+def _left_alone(node: NodeView) -> str | None:
+    if not node.left_alone_reason:
+        return None
+    return f"{node.left_alone_reason}, until {node.left_alone_until} (dally uncordon {node.name})"
+
+
 def _describe_node(client: Client, name: str) -> None:
     page = client.get(NODE.path)
     nodes = [NodeView.model_validate(item) for item in _ITEMS.validate_python(page["items"])]
@@ -185,6 +191,7 @@ def _describe_node(client: Client, name: str) -> None:
             ("Name", node.name),
             ("State", "Ready" if node.is_ready else f"NotReady: {node.unready_reason}"),
             ("Cordoned", _cordoned(node)),
+            ("Left alone", _left_alone(node)),
             ("Taints", ", ".join(node.taints) or None),
             ("Pool", node.pool),
             ("Topology", ", ".join(f"{level}={value}" for level, value in node.path.items())),

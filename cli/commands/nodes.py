@@ -38,7 +38,10 @@ def cordon(session: Session, *, nodes: tuple[str, ...], reason: str) -> None:
 @nodes_argument
 @reason_option
 def uncordon(session: Session, *, nodes: tuple[str, ...], reason: str) -> None:
-    """Let workers come to nodes again, after `cordon` or `drain`. For admins."""
+    """Let workers come to nodes again, after `cordon` or `drain`. For admins.
+
+    A node that is left alone for a while, e.g. as `SuspectNode`, is used again at once.
+    """
     for view in _order(session, nodes, "uncordon", reason, done="uncordoned"):
         if view.is_cordoned:
             output.note(f"note: the cluster itself keeps workers from {view.name}")

@@ -55,6 +55,7 @@ _TABLES = (
     "job_labels",
     "jobs",
     "cycles",
+    "exclusions",
     "cordons",
     "nodes",
     "levels",
@@ -116,6 +117,12 @@ def _create_configuration() -> None:
         sa.Column("node", _text(), nullable=False),
         sa.Column("cordon", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("node", name="pk_cordons"),
+    )
+    op.create_table(
+        "exclusions",
+        sa.Column("node", _text(), nullable=False),
+        sa.Column("exclusion", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("node", name="pk_exclusions"),
     )
     op.create_table(
         "cycles",

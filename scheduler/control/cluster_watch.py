@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from scheduler.domain.cordon import Cordon, Leaving, leaving, with_cordons
+from scheduler.domain.exclusion import Exclusion
 from scheduler.domain.ids import NodeName, Rank
 from scheduler.domain.instants import Duration, Instant, after
+from scheduler.domain.left_alone import next_end, with_exclusions
 from scheduler.domain.reservation import AttemptKey
 from scheduler.domain.topology import Level, Node, TopologyTree, topology_tree
 from scheduler.ports.cluster import Cluster, ClusterView, WorkerReport
@@ -32,10 +34,16 @@ class ClusterWatch:
         self.generation += 1
         self.levels: tuple[Level, ...] = ()
         self.nodes: tuple[Node, ...] = ()
-        """With the cordons of admins."""
+        """With the cordons of admins, and what is stored of their exclusions."""
         self.told_nodes: tuple[Node, ...] = ()
         """As the cluster told them."""
         self._cordons: Mapping[NodeName, Cordon] = {}
+        self.exclusions: Mapping[NodeName, Exclusion] = {}
+        """As stored."""
+        self.tells_exclusions = False
+        """Whether the cluster tells of any."""
+        self._next_end: Instant | None = None
+        """When a node is not left alone any more."""
         self.leaving: Mapping[NodeName, Leaving] = {}
         """Nodes that their gangs are to leave, and why."""
         self.numbered_nodes: tuple[Node, ...] = ()
@@ -70,18 +78,32 @@ class ClusterWatch:
         if not view.is_reachable:
             return is_news
         is_news = self._take_nodes(view, now) or is_news
+        is_news = self._end_exclusions(now) or is_news
         is_news = self._take_reports(view) or is_news
         self._sequence = view.sequence
         return is_news
 
-    def set_cordons(self, cordons: Mapping[NodeName, Cordon]) -> bool:
-        """What admins say of nodes from now on; whether that is news."""
-        if cordons == self._cordons:
+    def set_exclusions(self, exclusions: Mapping[NodeName, Exclusion], now: Instant) -> None:
+        """What has just been stored of them."""
+        self.set_said(self._cordons, exclusions, now)
+
+    def set_said(
+        self,
+        cordons: Mapping[NodeName, Cordon],
+        exclusions: Mapping[NodeName, Exclusion],
+        now: Instant,
+    ) -> bool:
+        """What is stored about nodes from now on; whether that is news."""
+        if cordons == self._cordons and exclusions == self.exclusions:
             return False
-        self._cordons = cordons
-        self._with_cordons()
+        self._cordons, self.exclusions = cordons, exclusions
+        self._with_what_is_said(now)
         self.generation += 1
         return True
+
+    def next_end(self) -> Instant | None:
+        """When the next node is not left alone any more."""
+        return self._next_end
 
     def take_news(self) -> set[AttemptKey] | None:
         """Attempts of which a look has brought something since the last call; None: all there are,
@@ -153,15 +175,24 @@ class ClusterWatch:
         unready |= {name for name in self._unready_since if name not in known}
         self._unready_since = {name: self._unready_since.get(name, now) for name in sorted(unready)}
         self.levels, self.told_nodes = view.levels, view.nodes
-        self._with_cordons()
+        self.tells_exclusions = any(node.exclusion is not None for node in view.nodes)
+        self._with_what_is_said(now)
         if not self.tree.matches(view.levels, view.nodes):
             self.tree = topology_tree(view.levels, view.nodes)
         self.generation += is_news
         return is_news
 
-    def _with_cordons(self) -> None:
+    def _end_exclusions(self, now: Instant) -> bool:
+        if self._next_end is None or now < self._next_end:
+            return False
+        self._with_what_is_said(now)
+        self.generation += 1
+        return True
+
+    def _with_what_is_said(self, now: Instant) -> None:
         cordons = self._cordons
-        self.nodes = with_cordons(self.told_nodes, cordons)
+        self.nodes = with_exclusions(with_cordons(self.told_nodes, cordons), self.exclusions, now)
+        self._next_end = next_end(self.exclusions, now)
         self.numbered_nodes = tuple(node for node in self.nodes if node.gpu_indices is not None)
         reasons = ((node.name, leaving(node, cordons.get(node.name))) for node in self.nodes)
         self.leaving = {name: reason for name, reason in reasons if reason is not None}

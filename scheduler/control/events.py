@@ -4,11 +4,13 @@ from collections.abc import Iterable
 
 from scheduler.domain.cordon import Cordon
 from scheduler.domain.event import Event, EventKind
+from scheduler.domain.exclusion import Exclusion
 from scheduler.domain.explain import (
     clock_time,
     explain_cordon,
     explain_declined,
     explain_eviction,
+    explain_exclusion,
     explain_given_up,
     explain_placement,
     explain_retuned,
@@ -109,6 +111,13 @@ def node_cordoned(cordon: Cordon) -> Event:
         actor=cordon.by,
         node=cordon.node,
     )
+
+
+def node_left_alone(node: NodeName, exclusion: Exclusion, *, at: Instant) -> Event:
+    """A node gets no new workers for a while."""
+    message = explain_exclusion(node, exclusion)
+    kind = EventKind.WARNING
+    return Event(reason="NodeLeftAlone", message=message, at=at, kind=kind, node=node)
 
 
 def node_uncordoned(node: NodeName, *, by: str, reason: str, at: Instant) -> Event:

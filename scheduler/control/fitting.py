@@ -59,7 +59,13 @@ class EmptyCluster:
 
 
 def _mended(node: Node) -> Node:
-    """A node with what may pass taken away: what others hold, taints, cordons."""
+    """A node with what may pass taken away: what others hold, taints, cordons,
+    times in which it is left alone."""
     return replace(
-        node, gpus=node.gpus + node.gpus_foreign, is_ready=True, is_cordoned=False, taints=()
+        node,
+        gpus=node.gpus + node.gpus_foreign,
+        is_ready=True,
+        is_cordoned=False,
+        taints=(),
+        exclusion=None,
     )

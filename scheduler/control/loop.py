@@ -18,6 +18,7 @@ from scheduler.control.applying import (
 from scheduler.control.census import Census
 from scheduler.control.cluster_watch import ClusterWatch
 from scheduler.control.idle_time import IdleByChoice
+from scheduler.control.leaving_alone import note_exclusions
 from scheduler.control.lessons import PastLessons
 from scheduler.control.live_jobs import LiveJobs
 from scheduler.control.measuring import ReportedSteps
@@ -237,7 +238,8 @@ class ControlLoop:
                 is_news = True
                 self._take_knobs(knobs, queues)
             cordons = {each.node: each for each in self._outside.store.cordons()}
-            is_news = self._watch.set_cordons(cordons) or is_news
+            exclusions = self._outside.store.exclusions()
+            is_news = self._watch.set_said(cordons, exclusions, now) or is_news
             self._live.has_lessons = True
         if self._live.has_lessons:
             self._live.has_lessons = False
@@ -246,6 +248,8 @@ class ControlLoop:
             if self._outside.measured is None:
                 self._reported.refresh(self._outside.store, self._live.sequence)
         is_news = self._watch.look(self._outside.cluster, now) or is_news
+        if is_news and self._watch.is_reachable:
+            note_exclusions(self._watch, self._live, self._outside, epoch=epoch, now=now)
         if self._nodes_standing is not self._watch.nodes:
             self._nodes_standing = self._watch.nodes
             self._standing.renew(self._watch.tree, self._watch.nodes, self._live.attempts.values())
@@ -391,6 +395,7 @@ class ControlLoop:
             self._settling.next_due(),
             self._strays.next_due(),
             self._watch.next_loss(moment.now, moment.knobs.node_lost_after),
+            self._watch.next_end(),
         )
         return min((at for at in instants if at is not None), default=None)
 

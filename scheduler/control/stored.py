@@ -5,6 +5,7 @@ from scheduler.domain.history import PastJobs
 from scheduler.domain.ids import JobId
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import JobPhase
+from scheduler.domain.left_alone import with_exclusions
 from scheduler.domain.reservation import Reservation
 from scheduler.domain.snapshot import RunningGang, Snapshot
 from scheduler.domain.topology import topology_tree
@@ -14,7 +15,8 @@ from scheduler.ports.job_store import JobStore
 def stored_snapshot(store: JobStore, now: Instant) -> Snapshot:
     """Nodes, jobs, queues, knobs and what past jobs teach, as stored."""
     levels, told = store.topology()
-    nodes = with_cordons(told, {cordon.node: cordon for cordon in store.cordons()})
+    cordoned = with_cordons(told, {cordon.node: cordon for cordon in store.cordons()})
+    nodes = with_exclusions(cordoned, store.exclusions(), now)
     state = store.live()
     jobs = {job.id: job for job in state.jobs}
     held: dict[JobId, list[Reservation]] = {}

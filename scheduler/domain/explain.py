@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from scheduler.domain.cordon import Cordon, Leaving
+from scheduler.domain.exclusion import Exclusion
 from scheduler.domain.exit_codes import SIGNAL_BASE, is_signal
 from scheduler.domain.ids import JobName, NodeName, Rank
 from scheduler.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
@@ -256,6 +257,20 @@ def explain_cordon(node: NodeName, cordon: Cordon | None, *, by: str, reason: st
     return f"{by} keeps new workers from node {node}{said}"
 
 
+def explain_exclusion(node: NodeName, exclusion: Exclusion) -> str:
+    """Why a node gets no new workers for a while."""
+    until = clock_time(exclusion.until)
+    why = _EXCLUSIONS.get(exclusion.reason, exclusion.reason)
+    return f"node {node} is left alone until {until}: {why} ({exclusion.reason})"
+
+
+_EXCLUSIONS = {
+    "SuspectNode": "gangs have failed there first",
+    "GpuUnhealthy": "gangs have failed there first, on its GPUs",
+    "AdmissionRejected": "it did not take a worker",
+}
+
+
 def explain_leaving(leaving: Leaving) -> str:
     """Why the gangs of a node are to leave it."""
     if leaving.taint:
@@ -438,6 +453,7 @@ _NODE_REASONS = {
     "TooManyWorkers": "that take no more workers",
     "NotReady": "not ready",
     "Tainted": "kept for others by a taint",
+    "LeftAlone": "left alone for a while after failures",
     "Cordoned": "cordoned",
     "OtherPool": "of another pool",
     "OtherGpuModel": "with another GPU model",

@@ -7,6 +7,7 @@ a node's path:           ("b1", "r7")  = its block and its rack, widest first
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from scheduler.domain.exclusion import Exclusion
 from scheduler.domain.ids import GpuModel, LevelName, NodeName, PoolName
 from scheduler.domain.resources import NOTHING, Resources
 
@@ -80,6 +81,8 @@ class Node:
     unready_reason: str = ""
     taints: tuple[str, ...] = ()
     """Taints that our workers do not tolerate, as `key=value:effect`; they keep workers away."""
+    exclusion: Exclusion | None = None
+    """Why it is left alone for a while; None where it is not."""
 
     def __post_init__(self) -> None:
         assert self.gpus >= 0, self.name
@@ -88,7 +91,7 @@ class Node:
     @property
     def takes_workers(self) -> bool:
         """Whether it is in order, so that new workers may come."""
-        return self.is_ready and not (self.is_cordoned or self.taints)
+        return self.is_ready and not (self.is_cordoned or self.taints or self.exclusion)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

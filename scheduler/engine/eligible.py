@@ -19,14 +19,20 @@ class Eligible:
 
     def unfit(self, node: Node) -> str:
         """Why no worker may use the node; empty if one may."""
-        if not node.is_ready:
-            return "NotReady"
-        if node.is_cordoned:
-            return "Cordoned"
-        if node.taints:
-            return "Tainted"
+        if closed := _closed(node):
+            return closed
         if self.pool is not None and node.pool != self.pool:
             return "OtherPool"
         if self.models is not None and (node.gpus == 0 or node.gpu_model not in self.models):
             return "OtherGpuModel" if node.gpus else "NoGpus"
         return next((rule.reason for rule in self.filters if node.name not in rule.allowed), "")
+
+
+def _closed(node: Node) -> str:
+    if not node.is_ready:
+        return "NotReady"
+    if node.is_cordoned:
+        return "Cordoned"
+    if node.taints:
+        return "Tainted"
+    return "" if node.exclusion is None else "LeftAlone"

@@ -217,4 +217,5 @@ def _in_order(node: Node) -> Node:
         is_ready=True,
         is_cordoned=False,
         taints=(),
+        exclusion=None,
     )

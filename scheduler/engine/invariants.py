@@ -179,7 +179,7 @@ def _nodes_are_fit(
     models = set()
     for assignment in start.placement.assignments:
         node, role = nodes[assignment.node], roles[assignment.role]
-        if not node.is_ready or node.is_cordoned:
+        if not node.is_ready or node.is_cordoned or node.exclusion is not None:
             yield f"{start.job_id} stands on {node.name}, which takes no workers"
         if role.pool is not None and node.pool != role.pool:
             yield f"{start.job_id} stands on {node.name}, which is not of pool {role.pool}"

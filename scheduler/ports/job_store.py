@@ -8,7 +8,8 @@ from typing import NamedTuple, Protocol
 from scheduler.domain.communication import ModelProfile
 from scheduler.domain.cordon import Cordon
 from scheduler.domain.event import Event
-from scheduler.domain.ids import JobId, JobName, ProjectName, QueueName, Sequence
+from scheduler.domain.exclusion import Exclusion
+from scheduler.domain.ids import JobId, JobName, NodeName, ProjectName, QueueName, Sequence
 from scheduler.domain.job import Attempt, Job, JobPhase
 from scheduler.domain.knob_sheet import KnobSheet
 from scheduler.domain.knobs import PolicyKnobs
@@ -227,6 +228,10 @@ class JobStore(Protocol):
 
     def cordons(self) -> tuple[Cordon, ...]:
         """What admins say of nodes, by node."""
+        ...
+
+    def exclusions(self) -> Mapping[NodeName, Exclusion]:
+        """Why nodes are or were left alone, by node."""
         ...
 
     def projects(self) -> tuple[Project, ...]:

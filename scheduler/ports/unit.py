@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from scheduler.domain.communication import ModelProfile
 from scheduler.domain.cordon import Cordon
 from scheduler.domain.event import Event
+from scheduler.domain.exclusion import Exclusion
 from scheduler.domain.ids import Epoch, JobId, NodeName, ProjectName, QueueName
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Attempt, Job
@@ -103,6 +104,14 @@ class ChangeCordon:
 
     node: NodeName
     cordon: Cordon | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeExclusion:
+    """Why a node is left alone, instead of what was stored of it; None: nothing any more."""
+
+    node: NodeName
+    exclusion: Exclusion | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,6 +354,7 @@ Change = (
     | FreeReservations
     | SaveNodes
     | ChangeCordon
+    | ChangeExclusion
     | SaveAnswers
     | RecordCycle
     | RecordProgress

@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from api.times import render_instant
+from scheduler.domain.ids import NodeName
 from scheduler.ports.job_store import EventQuery
-from scheduler.ports.unit import SaveNodes, Unit
+from scheduler.ports.unit import ChangeExclusion, SaveNodes, Unit
 from tests.api.front_door import A_MOMENT, FrontDoor, a_problem
-from tests.builders import a_cluster
+from tests.builders import a_cluster, an_exclusion
 
 NODES = "/api/v1/nodes"
 
@@ -61,6 +63,26 @@ def test_every_order_is_told_and_audited(door: FrontDoor, admin: TestClient) -> 
     ]
     rows = [(row.verb, row.target) for row in door.store.audit(limit=9)]
     assert rows.count(("uncordon", "nodes/r1-n0")) == 2
+
+
+def test_a_node_that_is_left_alone_says_so_and_is_used_again_by_an_order(
+    door: FrontDoor, admin: TestClient, member: TestClient
+) -> None:
+    exclusion = an_exclusion(reason="SuspectNode", since=A_MOMENT, until=A_MOMENT + 3_600_000_000)
+    over = an_exclusion(since=1, until=2)
+    for node, each in (("r1-n0", exclusion), ("r1-n1", over)):
+        door.store.write(Unit(changes=(ChangeExclusion(node=NodeName(node), exclusion=each),)))
+    first, second = member.get(NODES).json()["items"]
+    assert (first["leftAloneReason"], first["leftAloneUntil"]) == (
+        "SuspectNode",
+        render_instant(exclusion.until),
+    )
+    assert (second["leftAloneReason"], second.get("leftAloneUntil")) == ("", None)
+    assert order(admin, "uncordon", "new GPU")["leftAloneReason"] == ""
+    stored = door.store.exclusions()[NodeName("r1-n0")]
+    assert (stored.cleared_by, stored.cleared_at) == ("root", A_MOMENT)
+    (event,) = door.store.events(EventQuery())
+    assert event.message == "root lets workers come to node r1-n0 again: new GPU"
 
 
 @pytest.mark.parametrize("verb", ["cordon", "drain", "uncordon"])

@@ -7,6 +7,7 @@ import pytest
 
 from scheduler.domain.cordon import Cordon
 from scheduler.domain.errors import NotFoundError
+from scheduler.domain.exclusion import Exclusion
 from scheduler.domain.ids import (
     AttemptNumber,
     Epoch,
@@ -26,6 +27,7 @@ from scheduler.ports.job_store import JobQuery
 from scheduler.ports.unit import (
     Change,
     ChangeCordon,
+    ChangeExclusion,
     ChangeKnobs,
     InsertJob,
     OrderStray,
@@ -88,6 +90,20 @@ def test_cordons_are_kept_by_node_until_they_are_taken_back(store: Store) -> Non
     write(store, ChangeCordon(node=second.node, cordon=None))
     write(store, ChangeCordon(node=second.node, cordon=None))
     assert store.cordons() == (drained,)
+
+
+def test_exclusions_are_kept_by_node_until_they_are_forgotten(store: Store) -> None:
+    first, second = NodeName("n1"), NodeName("n0")
+    one = Exclusion(reason="SuspectNode", since=Instant(1), until=Instant(9), is_for_programs=True)
+    other = Exclusion(reason="é", since=Instant(2), until=Instant(3))
+    write(store, ChangeExclusion(node=first, exclusion=one))
+    write(store, ChangeExclusion(node=second, exclusion=other))
+    assert list(store.exclusions().items()) == [(second, other), (first, one)]
+    cleared = replace(one, cleared_by="root", cleared_at=Instant(4))
+    write(store, ChangeExclusion(node=first, exclusion=cleared))
+    write(store, ChangeExclusion(node=second, exclusion=None))
+    write(store, ChangeExclusion(node=second, exclusion=None))
+    assert store.exclusions() == {first: cleared}
 
 
 def test_configuration_is_replaced(store: Store) -> None:

@@ -4,7 +4,7 @@ GPUs are held until nothing can use them any more."""
 import pytest
 
 from scheduler.domain.ids import Rank
-from scheduler.domain.instants import seconds
+from scheduler.domain.instants import elapsed, seconds
 from scheduler.domain.job import Outcome
 from scheduler.ports.cluster import WorkerState
 from tests.cluster.fault_proxy import Fault, status
@@ -82,8 +82,11 @@ def test_k16_a_kubelet_that_refuses_a_pod_is_left_alone_for_a_while(world: Fault
     report = world.reports()[0]
     assert report.outcome is Outcome.ADMISSION_REJECTED
     assert "UnexpectedAdmissionError" in report.message
-    assert world.node("n0").taints == ("dally.internal/excluded=AdmissionRejected:NoSchedule",)
-    assert world.node("n1").taints == ()
+    exclusion = world.node("n0").exclusion
+    assert exclusion is not None
+    assert exclusion.reason == "AdmissionRejected"
+    assert elapsed(exclusion.since, exclusion.until) == seconds(60)
+    assert world.node("n1").exclusion is None
 
 
 def test_k17_gpus_that_flap_draw_nobody_and_drive_nobody_away(world: FaultyWorld) -> None:

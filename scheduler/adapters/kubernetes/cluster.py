@@ -103,7 +103,9 @@ class KubernetesCluster:
             settings.access, self._budget, may_write=may_write, on_answer=self._tell_answer
         )
         self._views = Views((), ())
-        self._nodes = NodeBook(settings.rules, has_older_pods=self._has_older_pods)
+        self._nodes = NodeBook(
+            settings.rules, has_older_pods=self._has_older_pods, instant=clock.now
+        )
         self._tails = LogTails(self._server, self._pod_of, idle_s_max=settings.log_idle_s_max)
         self._ended = EndedLogs(self._server, archive, self._tails, clock)
         self._logs = KubernetesLogs(self._pod_of, self._tails, archive, self._ended)

@@ -35,11 +35,6 @@ GATE = f"{PREFIX}gang"
 POOL_TAINT = f"{PREFIX}pool"
 """Taint of the nodes of an exclusive pool; our pods alone tolerate it."""
 
-EXCLUDED = f"{PREFIX}excluded"
-"""Taint that we think onto a node which is left alone for a while; the node itself has it not."""
-CLEARED = f"{PREFIX}cleared"
-"""Annotation of a node: give it another value, and it is used again at once."""
-
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "dally"
 MAIN_CONTAINER = "main"

@@ -22,12 +22,12 @@ from scheduler.adapters.kubernetes.objects import (
     name_of,
     parts,
     text,
-    texts,
     uid_of,
 )
 from scheduler.adapters.kubernetes.suspicion import Failure, SuspicionRules, Suspicions
+from scheduler.domain.exclusion import Exclusion
 from scheduler.domain.ids import GpuModel, JobId, NodeName, PoolName
-from scheduler.domain.instants import Instant
+from scheduler.domain.instants import Instant, after, seconds
 from scheduler.domain.job import Outcome
 from scheduler.domain.presets import find_topology
 from scheduler.domain.resources import Resources, remainder
@@ -90,14 +90,6 @@ class _Known:
     """The name belonged to another machine, whose pods may still be there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exclusion:
-    """A node that is not used for a while."""
-
-    reason: str
-    until: float
-
-
 class NodeBook:
     """All nodes; told of changes by caches, asked by `observe`. From any thread."""
 
@@ -107,18 +99,22 @@ class NodeBook:
         *,
         has_older_pods: Callable[[NodeName, Instant], bool] = lambda _node, _since: False,
         now: Callable[[], float] = time.monotonic,
+        instant: Callable[[], Instant] = lambda: Instant(0),
     ) -> None:
-        """`has_older_pods`: whether pods of ours on a node are older than the node itself."""
+        """`has_older_pods`: whether pods of ours on a node are older than the node itself.
+        `now` tells how time passes, `instant` what the clock of the service says."""
         self._rules = rules
         self._has_older_pods = has_older_pods
         self._now = now
+        self._instant = instant
         self._lock = threading.RLock()
         self._known: dict[NodeName, _Known] = {}
         self._uids: dict[NodeName, Uid] = {}
         self._held: dict[NodeName, dict[Uid, Mapping[str, Decimal]]] = {}
         """What pods of others hold, by node and pod."""
-        self._excluded: dict[NodeName, Exclusion] = {}
-        self._to_exclude: SimpleQueue[tuple[NodeName, Exclusion]] = SimpleQueue()
+        self._excluded: dict[NodeName, tuple[float, Exclusion]] = {}
+        """Until when a node is left alone, by `now`, and what of it is told."""
+        self._to_exclude: SimpleQueue[tuple[NodeName, str, float]] = SimpleQueue()
         self._suspicions = Suspicions(rules.suspicion)
         self._failures: SimpleQueue[Failure] = SimpleQueue()
         self._is_changed = True
@@ -151,16 +147,11 @@ class NodeBook:
         """Do not use a node for a while."""
         # Only noted, without the lock: whoever calls may hold the lock of a cache, which a look at
         # the nodes may wait for.
-        self._to_exclude.put((node, Exclusion(reason=reason, until=self._now() + for_s)))
+        self._to_exclude.put((node, reason, for_s))
 
     def note_failure(self, node: NodeName, job: JobId, outcome: Outcome) -> None:
         """The first worker of a gang has ended badly there; only noted, as in `exclude`."""
         self._failures.put(Failure(node=node, job=job, outcome=outcome, at_s=self._now()))
-
-    def exclusions(self) -> dict[NodeName, Exclusion]:
-        """Nodes that are not used for now."""
-        with self._lock:
-            return dict(self._excluded)
 
     def gpu_resource(self, node: NodeName) -> str:
         """Name of the resource that a node's GPUs are."""
@@ -184,22 +175,32 @@ class NodeBook:
 
     def _note_exclusions(self) -> None:
         while not self._to_exclude.empty():
-            node, exclusion = self._to_exclude.get()
-            self._excluded[node] = exclusion
-            self._is_changed = True
+            node, reason, for_s = self._to_exclude.get()
+            self._leave_alone(node, reason, for_s=for_s)
         while not self._failures.empty():
             failure = self._failures.get()
-            reason = self._suspicions.note(failure, nodes=len(self._known))
-            if reason:
-                until = self._now() + self._rules.suspicion.excluded_s
-                self._excluded[failure.node] = Exclusion(reason=reason, until=until)
-                self._is_changed = True
+            if suspicion := self._suspicions.note(failure):
+                self._leave_alone(
+                    failure.node,
+                    suspicion.reason,
+                    for_s=self._rules.suspicion.excluded_s,
+                    is_for_programs=suspicion.is_for_programs,
+                )
 
-    def _clear(self, name: NodeName) -> None:
-        """Somebody has said that a node is well."""
-        self._note_exclusions()
-        self._excluded.pop(name, None)
-        self._suspicions.forget(name)
+    def _leave_alone(
+        self, node: NodeName, reason: str, *, for_s: float, is_for_programs: bool = False
+    ) -> None:
+        until_s, since = self._now() + for_s, self._instant()
+        if node in self._excluded and self._excluded[node][0] >= until_s:
+            return
+        exclusion = Exclusion(
+            reason=reason,
+            since=since,
+            until=after(since, seconds(for_s)),
+            is_for_programs=is_for_programs,
+        )
+        self._excluded[node] = (until_s, exclusion)
+        self._is_changed = True
 
     def _take_node(self, change: Change) -> None:
         if change.after is None:
@@ -216,16 +217,14 @@ class NodeBook:
             gpus = self._allotted_gpus(change.after)
             self._known[name] = known = _Known(seen=change.after, gpus=gpus, replaced=True)
         self._uids[name] = uid_of(change.after)
-        if _cleared(change.after) != _cleared(known.seen):
-            self._clear(name)
         known.seen = change.after
 
     def _renew(self, now: float) -> None:
         self._is_changed = False
         self._look_at = None
-        self._excluded = {n: e for n, e in self._excluded.items() if e.until > now}
-        for exclusion in self._excluded.values():
-            self._look_again_at(exclusion.until)
+        self._excluded = {n: e for n, e in self._excluded.items() if e[0] > now}
+        for until_s, _ in self._excluded.values():
+            self._look_again_at(until_s)
         if not self._rules.levels:
             labels = [labels_of(known.seen) for _, known in sorted(self._known.items())]
             self._levels = find_topology(labels).levels
@@ -262,7 +261,8 @@ class NodeBook:
             is_ready=not unready,
             is_cordoned=at(seen, "spec", "unschedulable") is True,
             unready_reason=unready,
-            taints=(*_taints(seen), *shrunk, *self._exclusion_taint(name)),
+            taints=(*_taints(seen), *shrunk),
+            exclusion=self._excluded[name][1] if name in self._excluded else None,
         )
 
     def _allotted_gpus(self, seen: JsonObject) -> int:
@@ -310,19 +310,11 @@ class NodeBook:
         known.unready_at = None
         return ""
 
-    def _exclusion_taint(self, name: NodeName) -> tuple[str, ...]:
-        exclusion = self._excluded.get(name)
-        return () if exclusion is None else (f"{names.EXCLUDED}={exclusion.reason}:NoSchedule",)
-
     def _pool_of(self, labels: Mapping[str, str]) -> PoolName:
         for pool in self._rules.pools:
             if pool.selector and pool.selector.items() <= labels.items():
                 return pool.name
         return PoolName("default")
-
-
-def _cleared(node: JsonObject) -> str:
-    return texts(node, "metadata", "annotations").get(names.CLEARED, "")
 
 
 def _holds(pod: JsonObject) -> bool:

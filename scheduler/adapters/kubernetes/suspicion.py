@@ -26,8 +26,6 @@ class SuspicionRules:
     failures_min: int = 2
     window_s: float = 3600.0
     excluded_s: float = 1800.0
-    share_max: float = 0.1
-    """At most this share of the nodes (and always one) is left alone for errors of programs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,45 +43,43 @@ class Failure:
         return BLAME[self.outcome] is Blame.CLUSTER
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspicion:
+    """Why a node is suspect."""
+
+    reason: str
+    is_for_programs: bool
+    """Some of the failures may be the programs' own."""
+
+
 class Suspicions:
     """Failures by node; not safe against threads."""
 
     def __init__(self, rules: SuspicionRules) -> None:
         self._rules = rules
         self._failures: defaultdict[NodeName, list[Failure]] = defaultdict(list)
-        self._excluded: dict[NodeName, float] = {}
-        """Until when a node is left alone."""
 
-    def note(self, failure: Failure, *, nodes: int) -> str:
-        """One more failure, in a cluster of so many nodes; the reason to leave the node alone, or
-        empty."""
+    def note(self, failure: Failure) -> Suspicion | None:
+        """One more failure; why its node is suspect now, if it is."""
         if failure.outcome in NEVER_THE_NODES or not _is_failure(failure.outcome):
-            return ""
+            return None
         since = failure.at_s - self._rules.window_s
         recent = [each for each in self._failures[failure.node] if each.at_s > since]
         recent.append(failure)
         self._failures[failure.node] = recent
-        if not self._is_suspect(recent) or not self._may_exclude(recent, failure.at_s, nodes):
-            return ""
+        if not self._is_suspect(recent):
+            return None
         del self._failures[failure.node]
-        self._excluded[failure.node] = failure.at_s + self._rules.excluded_s
-        return GPU_UNHEALTHY if failure.outcome is Outcome.GPU_UNHEALTHY else SUSPECT_NODE
-
-    def forget(self, node: NodeName) -> None:
-        """Somebody has said that it is well."""
-        self._failures.pop(node, None)
-        self._excluded.pop(node, None)
+        is_gpu = failure.outcome is Outcome.GPU_UNHEALTHY
+        return Suspicion(
+            reason=GPU_UNHEALTHY if is_gpu else SUSPECT_NODE,
+            is_for_programs=not all(each.is_the_clusters for each in recent),
+        )
 
     def _is_suspect(self, recent: list[Failure]) -> bool:
         jobs = {each.job for each in recent}
         of_cluster = sum(each.is_the_clusters for each in recent)
         return max(len(jobs), of_cluster) >= self._rules.failures_min
-
-    def _may_exclude(self, recent: list[Failure], now_s: float, nodes: int) -> bool:
-        if all(each.is_the_clusters for each in recent):
-            return True
-        excluded = sum(until > now_s for until in self._excluded.values())
-        return excluded < max(1, int(nodes * self._rules.share_max))
 
 
 def _is_failure(outcome: Outcome) -> bool:

@@ -23,6 +23,7 @@ from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.unit import (
     Change,
     ChangeCordon,
+    ChangeExclusion,
     ChangeKnobs,
     DeleteJob,
     DeleteProfile,
@@ -114,6 +115,7 @@ def _carry_out_change(change: Change, work: UnitInProgress) -> None:
         case (
             SaveNodes()
             | ChangeCordon()
+            | ChangeExclusion()
             | SaveProject()
             | SaveQueue()
             | SaveKnobs()
@@ -330,11 +332,30 @@ def _change_account(change: SaveToken | RememberReply | RecordAudit, work: UnitI
 def _change_cluster(
     change: SaveNodes
     | ChangeCordon
+    | ChangeExclusion
     | SaveProject
     | SaveQueue
     | SaveKnobs
     | SeedKnobs
     | ChangeKnobs,
+    work: UnitInProgress,
+) -> None:
+    tables = work.tables
+    match change:
+        case SaveNodes() | ChangeCordon() | ChangeExclusion():
+            _change_nodes(change, work)
+        case SaveProject(project=project):
+            work.undo.put(tables.projects, project.name, project)
+        case SaveQueue(queue=queue):
+            work.undo.put(tables.queues, queue.name, queue)
+        case SaveKnobs() | SeedKnobs() | ChangeKnobs():
+            _change_knobs(change, work)
+        case _:
+            assert_never(change)
+
+
+def _change_nodes(
+    change: SaveNodes | ChangeCordon | ChangeExclusion,
     work: UnitInProgress,
 ) -> None:
     tables = work.tables
@@ -347,12 +368,11 @@ def _change_cluster(
         case ChangeCordon(node=node, cordon=cordon):
             assert cordon is not None
             work.undo.put(tables.cordons, node, cordon)
-        case SaveProject(project=project):
-            work.undo.put(tables.projects, project.name, project)
-        case SaveQueue(queue=queue):
-            work.undo.put(tables.queues, queue.name, queue)
-        case SaveKnobs() | SeedKnobs() | ChangeKnobs():
-            _change_knobs(change, work)
+        case ChangeExclusion(node=node, exclusion=None):
+            work.undo.drop(tables.exclusions, node)
+        case ChangeExclusion(node=node, exclusion=exclusion):
+            assert exclusion is not None
+            work.undo.put(tables.exclusions, node, exclusion)
         case _:
             assert_never(change)
 

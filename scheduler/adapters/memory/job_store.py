@@ -14,7 +14,8 @@ from scheduler.domain.communication import ModelProfile
 from scheduler.domain.cordon import Cordon
 from scheduler.domain.errors import HistoryGoneError, NotFoundError
 from scheduler.domain.event import Event
-from scheduler.domain.ids import Epoch, JobId, JobName, ProjectName, Sequence
+from scheduler.domain.exclusion import Exclusion
+from scheduler.domain.ids import Epoch, JobId, JobName, NodeName, ProjectName, Sequence
 from scheduler.domain.job import Attempt, AttemptPhase, Job
 from scheduler.domain.knob_sheet import KnobSheet
 from scheduler.domain.knobs import PolicyKnobs
@@ -253,6 +254,11 @@ class MemoryStore:
         """What admins say of nodes, by node."""
         with self._lock:
             return tuple(cordon for _, cordon in sorted(self._tables.cordons.items()))
+
+    def exclusions(self) -> Mapping[NodeName, Exclusion]:
+        """Why nodes are or were left alone, by node."""
+        with self._lock:
+            return dict(sorted(self._tables.exclusions.items()))
 
     def profiles(self, project: ProjectName) -> tuple[ModelProfile, ...]:
         """A project's own model profiles, by name."""

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeVar
 from scheduler.domain.communication import ModelProfile
 from scheduler.domain.cordon import Cordon
 from scheduler.domain.event import Event, FoldKey
+from scheduler.domain.exclusion import Exclusion
 from scheduler.domain.ids import JobId, JobName, NodeName, ProjectName, QueueName, Sequence
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Attempt, Job
@@ -91,6 +92,7 @@ class Tables:
         default_factory=lambda: {DEFAULT_QUEUE: Queue(name=DEFAULT_QUEUE)}
     )
     cordons: dict[NodeName, Cordon] = field(default_factory=dict)
+    exclusions: dict[NodeName, Exclusion] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     replies: dict[ReplyKey, RememberReply] = field(default_factory=dict)
     audit: list[AuditRow] = field(default_factory=list)

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from scheduler.adapters.sql.account_mapping import audit_row, reply_row, token_row
 from scheduler.adapters.sql.cluster_mapping import (
     cordon_row,
+    exclusion_row,
     level_row,
     node_row,
     project_row,
@@ -29,6 +30,7 @@ from scheduler.adapters.sql.tables import (
     audit,
     cordons,
     cycles,
+    exclusions,
     jobs,
     leader,
     levels,
@@ -51,6 +53,7 @@ from scheduler.ports.unit import (
     Answer,
     Change,
     ChangeCordon,
+    ChangeExclusion,
     ChangeKnobs,
     DeleteJob,
     DeleteProfile,
@@ -135,6 +138,7 @@ def _carry_out_change(change: Change, work: UnitWork) -> None:
         case (
             SaveNodes()
             | ChangeCordon()
+            | ChangeExclusion()
             | SaveProject()
             | SaveQueue()
             | SaveKnobs()
@@ -189,11 +193,30 @@ def _change_account(change: SaveToken | RememberReply | RecordAudit, work: UnitW
 def _change_cluster(
     change: SaveNodes
     | ChangeCordon
+    | ChangeExclusion
     | SaveProject
     | SaveQueue
     | SaveKnobs
     | SeedKnobs
     | ChangeKnobs,
+    work: UnitWork,
+) -> None:
+    connection = work.connection
+    match change:
+        case SaveNodes() | ChangeCordon() | ChangeExclusion():
+            _change_nodes(change, work)
+        case SaveProject(project=project):
+            put(connection, projects, [project_row(project)])
+        case SaveQueue(queue=queue):
+            put(connection, queues, [queue_row(queue)])
+        case SaveKnobs() | SeedKnobs() | ChangeKnobs():
+            _change_knobs(change, connection)
+        case _:
+            assert_never(change)
+
+
+def _change_nodes(
+    change: SaveNodes | ChangeCordon | ChangeExclusion,
     work: UnitWork,
 ) -> None:
     connection = work.connection
@@ -205,12 +228,11 @@ def _change_cluster(
         case ChangeCordon(cordon=cordon):
             assert cordon is not None
             put(connection, cordons, [cordon_row(cordon)])
-        case SaveProject(project=project):
-            put(connection, projects, [project_row(project)])
-        case SaveQueue(queue=queue):
-            put(connection, queues, [queue_row(queue)])
-        case SaveKnobs() | SeedKnobs() | ChangeKnobs():
-            _change_knobs(change, connection)
+        case ChangeExclusion(node=node, exclusion=None):
+            connection.execute(delete(exclusions).where(exclusions.c.node == node))
+        case ChangeExclusion(node=node, exclusion=exclusion):
+            assert exclusion is not None
+            put(connection, exclusions, [exclusion_row(node, exclusion)])
         case _:
             assert_never(change)
 

@@ -6,7 +6,8 @@ from scheduler.adapters.sql.rows import AnyRow, Values, reading
 from scheduler.adapters.sql.tables import THE_ONLY
 from scheduler.domain.codec import from_json, to_json
 from scheduler.domain.cordon import Cordon
-from scheduler.domain.ids import QueueName
+from scheduler.domain.exclusion import Exclusion
+from scheduler.domain.ids import NodeName, QueueName
 from scheduler.domain.knob_sheet import KnobSheet
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.queue import Project, Queue
@@ -62,6 +63,17 @@ def cordon_row(cordon: Cordon) -> Values:
 def to_cordon(row: AnyRow) -> Cordon:
     """A row of `cordons`."""
     return reading("cordons", row.node, lambda r: from_json(Cordon, r.cordon), row)
+
+
+def exclusion_row(node: NodeName, exclusion: Exclusion) -> Values:
+    """Why a node is left alone."""
+    return {"node": node, "exclusion": to_json(exclusion)}
+
+
+def to_exclusion(row: AnyRow) -> tuple[NodeName, Exclusion]:
+    """A row of `exclusions`."""
+    found = reading("exclusions", row.node, lambda r: from_json(Exclusion, r.exclusion), row)
+    return NodeName(row.node), found
 
 
 def project_row(project: Project) -> Values:

@@ -44,7 +44,8 @@ from scheduler.domain.errors import (
     UnreadableRowError,
 )
 from scheduler.domain.event import Event
-from scheduler.domain.ids import Epoch, JobId, JobName, ProjectName
+from scheduler.domain.exclusion import Exclusion
+from scheduler.domain.ids import Epoch, JobId, JobName, NodeName, ProjectName
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Attempt, Job
 from scheduler.domain.knob_sheet import KnobSheet
@@ -297,6 +298,10 @@ class SqlStore:
         """What admins say of nodes, by node."""
         return self._read(lambda c: single_queries.all_cordons(c, self._stuck))
 
+    def exclusions(self) -> Mapping[NodeName, Exclusion]:
+        """Why nodes are or were left alone, by node."""
+        return self._read(lambda c: single_queries.all_exclusions(c, self._stuck))
+
     def profiles(self, project: ProjectName) -> tuple[ModelProfile, ...]:
         """A project's own model profiles, by name."""
         return self._read(lambda c: knowledge.profiles_of(c, project, self._stuck))
@@ -347,6 +352,7 @@ class SqlStore:
             "levels": self.topology,
             "nodes": self.topology,
             "cordons": self.cordons,
+            "exclusions": self.exclusions,
             "projects": self.projects,
             "queues": self.queues,
             "policy_knobs": self.knobs,

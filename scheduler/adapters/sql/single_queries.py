@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, func, select
 from scheduler.adapters.sql.account_mapping import to_audit_row, to_reply, to_token
 from scheduler.adapters.sql.cluster_mapping import (
     to_cordon,
+    to_exclusion,
     to_knob_sheet,
     to_level,
     to_node,
@@ -25,6 +26,7 @@ from scheduler.adapters.sql.tables import (
     audit,
     cordons,
     cycles,
+    exclusions,
     instance,
     jobs,
     levels,
@@ -41,6 +43,7 @@ from scheduler.adapters.sql.tables import (
 from scheduler.domain import ids
 from scheduler.domain.cordon import Cordon
 from scheduler.domain.errors import NotFoundError
+from scheduler.domain.exclusion import Exclusion
 from scheduler.domain.ids import JobId, JobName, ProjectName, QueueName
 from scheduler.domain.job import Attempt, Job
 from scheduler.domain.knob_sheet import NOTHING_SAID, KnobSheet
@@ -195,6 +198,12 @@ def all_cordons(connection: Connection, stuck: StuckRows) -> tuple[Cordon, ...]:
     """What admins say of nodes, by node."""
     rows = connection.execute(select(cordons).order_by(cordons.c.node))
     return tuple(stuck.readable(rows, to_cordon))
+
+
+def all_exclusions(connection: Connection, stuck: StuckRows) -> dict[ids.NodeName, Exclusion]:
+    """Why nodes are or were left alone, by node."""
+    rows = connection.execute(select(exclusions).order_by(exclusions.c.node))
+    return dict(stuck.readable(rows, to_exclusion))
 
 
 def knob_sheet(connection: Connection) -> KnobSheet:

@@ -349,6 +349,13 @@ cordons = Table(
     _json("cordon"),
 )
 
+exclusions = Table(
+    "exclusions",
+    metadata,
+    Column("node", PlainText, primary_key=True),
+    _json("exclusion"),
+)
+
 cycles = Table(
     "cycles",
     metadata,

@@ -12,7 +12,7 @@ from scheduler.domain.resources import Resources
 from scheduler.domain.topology import Level, Node, topology_tree
 from scheduler.engine.free_gpus import FreeGpus
 from scheduler.engine.placing import place_gang
-from tests.builders import a_node
+from tests.builders import a_node, an_exclusion
 from tests.pads import a_gang, a_pad, a_role_request
 from tests.placements import any_way
 
@@ -38,6 +38,7 @@ def test_each_node_is_counted_once_by_what_keeps_it_away() -> None:
         a_node("cordoned", is_cordoned=True),
         a_node("lost", is_ready=False),
         replace(a_node("tainted"), taints=("a=b:NoSchedule",)),
+        replace(a_node("alone"), exclusion=an_exclusion()),
         a_node("pool", pool="other"),
         a_node("cpu", resources=Resources(memory_bytes=64)),
         a_node("memory", resources=Resources(cpu_milli=64_000)),
@@ -61,6 +62,7 @@ def test_each_node_is_counted_once_by_what_keeps_it_away() -> None:
         "Cordoned": 1,
         "Excluded": 1,
         "Fits": 1,
+        "LeftAlone": 1,
         "NoGpus": 1,
         "NotReady": 1,
         "OtherPool": 1,
@@ -121,7 +123,9 @@ def test_equal_needs_are_told_anew_when_something_has_changed() -> None:
     assert after.nodes_by_reason == {"TooFewGpus": 2}
 
 
-@pytest.mark.parametrize("reason", ["Tainted", "TooLittleCpu", "TooManyWorkers", "NoGpus"])
+@pytest.mark.parametrize(
+    "reason", ["Tainted", "LeftAlone", "TooLittleCpu", "TooManyWorkers", "NoGpus"]
+)
 def test_every_reason_has_words(reason: str) -> None:
     blocked: Blocked = NeverFits(
         level=LevelName("rack"),

@@ -6,6 +6,7 @@ from scheduler.adapters.kubernetes.suspicion import (
     GPU_UNHEALTHY,
     SUSPECT_NODE,
     Failure,
+    Suspicion,
     SuspicionRules,
     Suspicions,
 )
@@ -18,15 +19,18 @@ Told = tuple[str, str, Outcome, float]
 """Node, job, outcome, second."""
 
 
-def reasons(*failures: Told, nodes: int = 100) -> list[str]:
+def noted(*failures: Told) -> list[Suspicion | None]:
     """What each failure leads to."""
-    suspicions = Suspicions(SuspicionRules(window_s=100, excluded_s=50, share_max=0.02))
+    suspicions = Suspicions(SuspicionRules(window_s=100))
     return [
-        suspicions.note(
-            Failure(node=NodeName(node), job=JobId(job), outcome=outcome, at_s=at_s), nodes=nodes
-        )
+        suspicions.note(Failure(node=NodeName(node), job=JobId(job), outcome=outcome, at_s=at_s))
         for node, job, outcome, at_s in failures
     ]
+
+
+def reasons(*failures: Told) -> list[str]:
+    """The reason each failure leads to."""
+    return ["" if each is None else each.reason for each in noted(*failures)]
 
 
 @pytest.mark.parametrize(
@@ -63,21 +67,8 @@ def test_it_takes_two_new_failures_after_the_time_is_over() -> None:
     assert reasons(*pairs) == ["", SUSPECT_NODE, "", SUSPECT_NODE]
 
 
-def test_errors_of_programs_shut_few_nodes_at_a_time() -> None:
-    pairs = [(node, job, ERROR, 0.0) for node in "lmno" for job in "ab"]
-    assert reasons(*pairs, nodes=100) == ["", SUSPECT_NODE, "", SUSPECT_NODE, "", "", "", ""]
-    assert reasons(*pairs, nodes=4) == ["", SUSPECT_NODE, "", "", "", "", "", ""]
-
-
-def test_what_is_the_clusters_fault_is_not_bounded() -> None:
-    pairs = [(node, job, LOST, 0.0) for node in "lmno" for job in "ab"]
-    assert reasons(*pairs, nodes=4).count(SUSPECT_NODE) == 4
-
-
-def test_a_node_that_somebody_declares_well_begins_anew() -> None:
-    suspicions = Suspicions(SuspicionRules())
-    one = Failure(node=NodeName("n"), job=JobId("a"), outcome=ERROR, at_s=0)
-    two = Failure(node=NodeName("n"), job=JobId("b"), outcome=ERROR, at_s=1)
-    assert not suspicions.note(one, nodes=10)
-    suspicions.forget(NodeName("n"))
-    assert not suspicions.note(two, nodes=10)
+def test_what_no_program_is_to_blame_for_is_told_apart() -> None:
+    lost = noted(("n", "a", LOST, 0), ("n", "a", LOST, 1))[-1]
+    mixed = noted(("n", "a", ERROR, 0), ("n", "b", LOST, 1))[-1]
+    assert lost == Suspicion(reason=SUSPECT_NODE, is_for_programs=False)
+    assert mixed == Suspicion(reason=SUSPECT_NODE, is_for_programs=True)
