@@ -84,8 +84,8 @@ def test_k31_what_kube_scheduler_says_stands_in_why_and_the_node_is_left_alone(
     assert served.gpus_held() == 0
 
     nodes = served.server.request("GET", "/api/v1/nodes").json()["items"]
-    taints = {node["name"]: node.get("taints", []) for node in nodes}
-    assert taints == {"n000": [f"{names.EXCLUDED}=AdmissionRejected:NoSchedule"], "n001": []}
+    left_alone = {node["name"]: node["leftAloneReason"] for node in nodes}
+    assert left_alone == {"n000": "AdmissionRejected", "n001": ""}
     served.submit("next", "sh", "-c", "exec sleep 600", workers=2, gpusPerWorker=4)
     served.wait_for("next", "Running")
     assert set(served.nodes_of("next")) == {"n001"}
