@@ -4,18 +4,24 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress
 
 from bench.reporting import DATA_DIR, machine
-from bench.study.plan import BATCH_JOBS, JOBS_MAX, OURS, SEEDS, Size, runs
+from bench.study.conditions import WORKLOADS
+from bench.study.plan import BATCH_JOBS, JOBS_MAX, SEEDS, SQUARES, Chapter, Size, runs
 from bench.study.reading import read_cells
 from bench.study.running import missing, other_size, run_all
 from bench.study.telling import figures, page
+from bench.study.variants import OURS
 from scheduler.policies.registry import POLICIES
+
+TRACES = tuple(workload.name for workload in WORKLOADS)
 
 
 def main() -> int:
@@ -49,6 +55,9 @@ def _size(arguments: argparse.Namespace) -> Size:
         seeds=arguments.seeds,
         jobs=arguments.jobs,
         batch_jobs=min(arguments.jobs, BATCH_JOBS),
+        squares=arguments.squares,
+        chapters=tuple(Chapter(name) for name in arguments.chapters),
+        traces=arguments.traces,
         policies=arguments.policies,
     )
 
@@ -77,6 +86,16 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--quick", action="store_true", help="the small size that CI runs")
     run.add_argument("--seeds", type=_count, default=SEEDS, metavar="N", help="profile seeds")
     run.add_argument("--jobs", type=_count, default=JOBS_MAX, metavar="N", help="of each trace")
+    squares = f"Latin squares of cells, of {SQUARES}"
+    run.add_argument("--squares", type=_squares, default=SQUARES, metavar="N", help=squares)
+    for option, known in (("--chapters", tuple(Chapter)), ("--traces", TRACES)):
+        run.add_argument(
+            option,
+            type=partial(_names, known=known),
+            default=known,
+            metavar="A,B,...",
+            help=f"of {', '.join(known)}",
+        )
     everybody = ",".join(sorted(POLICIES))
     run.add_argument("--policies", type=_policies, default=_policies(everybody), metavar="A,B,...")
     run.add_argument("--data", type=Path, default=DATA_DIR, metavar="DIR")
@@ -93,12 +112,23 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _policies(text: str) -> tuple[str, ...]:
+def _squares(text: str) -> int:
+    count = _count(text)
+    if count > SQUARES:
+        raise argparse.ArgumentTypeError(f"there are {SQUARES}, not {count}")
+    return count
+
+
+def _names(text: str, known: Sequence[str]) -> tuple[str, ...]:
     names = tuple(sorted(set(text.split(","))))
     for name in names:
-        if name not in POLICIES:
-            known = ", ".join(sorted(POLICIES))
-            raise argparse.ArgumentTypeError(f"no policy named {name!r}; there are {known}")
+        if name not in known:
+            raise argparse.ArgumentTypeError(f"there is no {name!r}, but {', '.join(known)}")
+    return names
+
+
+def _policies(text: str) -> tuple[str, ...]:
+    names = _names(text, known=sorted(POLICIES))
     if OURS not in names:
         raise argparse.ArgumentTypeError(f"{OURS} must be among them: all is measured against it")
     return names

@@ -13,7 +13,8 @@ from pathlib import Path
 from random import Random
 from statistics import fmean
 
-from bench.study.plan import OURS
+from bench.study.conditions import Cell, Trouble
+from bench.study.variants import OURS
 from simulator.confidence import LEVEL, RESAMPLES, SEED, Bounded, ratio
 
 Stored = Mapping[str, object]
@@ -25,6 +26,9 @@ VARIANTS_OF_OURS = "dally"
 
 RIVALS_OF_OURS = frozenset({"dally-nowait", "dally-consolidated"})
 """Named after us, and the two extremes everybody else schedules by: rivals."""
+
+MAKESPAN_JCT_MAX = 1.2
+"""A baseline is a rival in makespan if its mean completion time is at most so many times ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,38 +59,61 @@ class CellRuns:
 
     def values(self, variant: str, metric: str, *, odd: bool) -> list[float]:
         """One number a seed, of seeds that ours ran too."""
-        runs, ours = self.by_variant[variant], self.by_variant[OURS]
-        return [
-            number(runs[seed], metric)
-            for seed in sorted(runs.keys() & ours.keys())
-            if (seed % 2 == 1) == odd
-        ]
+        runs = self.by_variant[variant]
+        return [number(runs[seed], metric) for seed in self._seeds(variant, odd=odd)]
 
     def best_baseline(self, metric: str) -> str | None:
-        """The one with the least geometric mean on the tuning half; None if there is none."""
+        """The one with the least geometric mean on the tuning half; None if there is none.
+
+        In makespan those do not count whose mean completion time is far from ours: a long tail of
+        small jobs that wait for ever makes any makespan short.
+        """
         means = {
-            name: fmean(log(max(value, 1e-9)) for value in tuned)
+            name: _geometric(tuned)
             for name in self.baselines()
-            if (tuned := self.values(name, metric, odd=False))
+            if (tuned := self.values(name, metric, odd=False)) and self._counts(name, metric)
         }
         return min(means, key=lambda name: (means[name], name), default=None)
 
     def against(self, variant: str, metric: str) -> Bounded | None:
-        """Ours over the variant, on the odd seeds."""
-        new, old = self.values(OURS, metric, odd=True), self.values(variant, metric, odd=True)
-        if not new or len(new) != len(old):
+        """Ours over the variant, on the odd seeds that both ran."""
+        old = self.values(variant, metric, odd=True)
+        if not old:
             return None
         if metric == "jct_mean_s" and not self.is_batch:
             return self._by_weeks(variant)
+        ours = self.by_variant[OURS]
+        new = [number(ours[seed], metric) for seed in self._seeds(variant, odd=True)]
         return ratio(new, old)
+
+    def better_in_both(self) -> list[tuple[str, Bounded, Bounded]]:
+        """Baselines with the better mean completion time and the better makespan, by name."""
+        found = []
+        for name in self.baselines():
+            jct, makespan = self.against(name, "jct_mean_s"), self.against(name, "makespan_s")
+            if jct is not None and makespan is not None and min(jct.value, makespan.value) > 1:
+                found.append((name, jct, makespan))
+        return found
+
+    def _counts(self, name: str, metric: str) -> bool:
+        if metric != "makespan_s":
+            return True
+        theirs = _geometric(self.values(name, "jct_mean_s", odd=False))
+        ours = [
+            number(self.by_variant[OURS][s], "jct_mean_s") for s in self._seeds(name, odd=False)
+        ]
+        return theirs <= MAKESPAN_JCT_MAX * _geometric(ours)
+
+    def _seeds(self, variant: str, *, odd: bool) -> list[int]:
+        both = self.by_variant[variant].keys() & self.by_variant[OURS].keys()
+        return sorted(seed for seed in both if (seed % 2 == 1) == odd)
 
     def _by_weeks(self, variant: str) -> Bounded:
         """The ratio of mean completion times, whole weeks drawn inside drawn seeds."""
         ours, others = self.by_variant[OURS], self.by_variant[variant]
         pairs = [
             list(zip(_weeks(ours[seed]), _weeks(others[seed]), strict=True))
-            for seed in sorted(ours.keys() & others.keys())
-            if seed % 2 == 1
+            for seed in self._seeds(variant, odd=True)
         ]
         rng = Random(SEED)
         drawn = sorted(
@@ -96,6 +123,10 @@ class CellRuns:
         tail = (1 - LEVEL) / 2
         low, high = drawn[int(tail * RESAMPLES)], drawn[int((1 - tail) * RESAMPLES) - 1]
         return Bounded(_ratio(pairs), low, high)
+
+
+def _geometric(values: Sequence[float]) -> float:
+    return exp(fmean(log(max(value, 1e-9)) for value in values))
 
 
 Week = tuple[float, float]
@@ -128,8 +159,13 @@ def read_cells(folder: Path) -> list[CellRuns]:
     cells: dict[CellKey, dict[str, dict[int, Stored]]] = {}
     for file in sorted((folder / "runs").glob("*.json")):
         run = json.loads(file.read_text(encoding="utf-8"))
-        pace = "batch" if run["load"] is None else f"load {run['load']:g}"
-        key = (run["workload"], pace, run["congestion"])
+        cell = Cell(
+            workload=run["workload"],
+            load=run["load"],
+            congestion=run["congestion"],
+            trouble=Trouble(run["trouble"]),
+        )
+        key = (cell.workload, cell.pace, cell.congestion)
         cells.setdefault(key, {}).setdefault(run["variant"], {})[run["seed"]] = run
     return [CellRuns(key, cells[key]) for key in sorted(cells) if OURS in cells[key]]
 

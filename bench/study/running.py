@@ -9,7 +9,8 @@ from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
 
-from bench.study.plan import WORKLOADS, Size, StudyRun
+from bench.study.conditions import WORKLOADS
+from bench.study.plan import Size, StudyRun
 from scheduler.domain.instants import DAY, SECOND
 from simulator.garbage import collect_seldom
 from simulator.metrics import measured
@@ -17,7 +18,6 @@ from simulator.outcome import RunOutcome
 from simulator.replay import replay
 from simulator.staging import staged
 from simulator.traces.formats import Trace, first_jobs, read_trace
-from simulator.workload import at_load
 
 WEEK = 7 * DAY
 
@@ -65,17 +65,15 @@ def run_one(run: StudyRun, folder: Path, data: Path) -> StudyRun:
     workload = next(each for each in WORKLOADS if each.name == run.cell.workload)
     trace = first_jobs(_trace(data / "traces" / workload.file), run.jobs_max)
     jobs = tuple(job for job in trace.jobs if job.gpus <= workload.cluster.gpus)
-    if run.cell.load is None:
-        jobs = tuple(replace(job, arrival=jobs[0].arrival) for job in jobs)
-    else:
-        jobs = at_load(jobs, gpus=workload.cluster.gpus, load=run.cell.load)
-    options = run.variant.options(run.seed, run.cell.congestion)
+    jobs = run.cell.arrivals(jobs, gpus=workload.cluster.gpus)
+    options = run.variant.options(run.cell, run.seed)
     stage = staged(replace(trace, jobs=jobs), workload.cluster, options)
     outcome = replay(stage.scenario)
     facts = {
         "workload": run.cell.workload,
         "load": run.cell.load,
         "congestion": run.cell.congestion,
+        "trouble": str(run.cell.trouble),
         "variant": run.variant.name,
         "knows_lengths": run.variant.knows_lengths,
         "is_ablation": run.variant.is_ablation,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from math import exp, log
 from statistics import fmean
 
-from bench.study.plan import OURS
 from bench.study.reading import CellRuns, headline_metrics
+from bench.study.variants import OURS
 from simulator.confidence import Bounded
 
 HEADLINES = (

@@ -1,16 +1,34 @@
 """The study: its plan, its resumable runs, and how they are read."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bench.study.plan import BATCH_JOBS, OURS, WORKLOADS, Size, runs
+from bench.study.conditions import NODE_MTBF, WORKLOADS, Cell, Trouble
+from bench.study.plan import BATCH_JOBS, Chapter, Size, runs
 from bench.study.reading import CellRuns, read_cells
 from bench.study.running import file_of, missing, other_size
 from bench.study.telling import figures, page
+from bench.study.variants import OURS, ablations, variants
+from scheduler.domain.instants import SECOND, Duration, Instant
+from simulator.traces.job import TraceJob
+from simulator.workload import load_of
 
 NOTHING_KNOWN = {"knows_lengths": False, "is_ablation": False}
+
+CELL = Cell(workload="itp06", load=0.9, congestion=4.0)
+
+
+def a_trace_job(*, at_s: float, runs_s: float) -> TraceJob:
+    return TraceJob(
+        row=1,
+        name="j",
+        arrival=Instant(round(at_s * SECOND)),
+        duration=Duration(round(runs_s * SECOND)),
+        gpus=1,
+    )
 
 
 def a_run(jct_s: float, **more: object) -> dict[str, object]:
@@ -64,11 +82,77 @@ def test_seeds_that_ours_has_not_run_do_not_count() -> None:
 
 
 def test_a_batch_cell_is_read_by_its_makespan_too() -> None:
-    cell = a_cell({OURS: [1, 1], "las": [2, 2]}, pace="batch")
+    cell = a_cell({OURS: [2, 2], "las": [2, 2]}, pace="batch")
     names = {figure.name.split("[")[0] for figure in figures([cell])}
     assert "ratio_makespan_s" in names
     open_names = {f.name.split("[")[0] for f in figures([a_cell({OURS: [1, 1], "las": [2, 2]})])}
     assert "ratio_makespan_s" not in open_names
+
+
+def test_in_makespan_a_baseline_counts_only_while_its_completion_times_are_near() -> None:
+    cell = a_cell({OURS: [10, 10], "near": [11, 11], "far": [13, 13]}, pace="batch")
+    quick = {seed: {**run, "makespan_s": 1.0} for seed, run in cell.by_variant["far"].items()}
+    cell = CellRuns(cell.key, {**cell.by_variant, "far": quick})
+    assert cell.best_baseline("makespan_s") == "near"
+    assert cell.best_baseline("exposed_communication_gpu_s") == "far"
+
+
+def test_a_baseline_that_is_better_in_both_is_named() -> None:
+    cell = a_cell({OURS: [3, 3], "both": [2, 2], "neither": [4, 4]}, pace="batch")
+    assert [name for name, _, _ in cell.better_in_both()] == ["both"]
+
+
+def test_only_seeds_that_both_ran_are_compared() -> None:
+    cell = a_cell({OURS: [1, 2, 1, 9], "las": [1, 4]}, pace="batch")
+    found = cell.against("las", "jct_mean_s")
+    assert found is not None
+    assert found.value == pytest.approx(0.5)
+
+
+def test_every_part_of_the_study_can_be_run_alone() -> None:
+    for chapter in Chapter:
+        alone = list(runs(Size(chapters=(chapter,), traces=("itp06",), policies=(OURS,), seeds=1)))
+        assert {run.cell.workload for run in alone} == {"itp06"}
+        assert any(run.variant.is_ablation for run in alone) is (chapter is Chapter.ABLATIONS)
+        assert any(run.cell.trouble for run in alone) is (chapter is Chapter.TROUBLE)
+
+
+def test_every_ablation_differs_from_ours_in_one_thing() -> None:
+    plain = next(variant for variant in variants() if variant.name == OURS)
+    for each in ablations():
+        options = each.options(CELL, 0)
+        if each.policy == OURS:
+            assert options != plain.options(CELL, 0)
+            facts = {"knobs", "view", "costs"}
+            differing = [f for f in facts if getattr(each, f) != getattr(plain, f)]
+            assert len(differing) == 1
+
+
+@pytest.mark.parametrize(
+    ("trouble", "arrivals_s"),
+    [
+        pytest.param(Trouble.NONE, [0, 100, 200, 300], id="evenly"),
+        pytest.param(Trouble.BURSTS, [0, 10, 20, 30], id="one burst"),
+        pytest.param(Trouble.FAILURES, [0, 100, 200, 300], id="failures move no arrival"),
+    ],
+)
+def test_arrivals_of_a_cell(trouble: Trouble, arrivals_s: list[float]) -> None:
+    jobs = [a_trace_job(at_s=100 * i, runs_s=75 * 0.9) for i in range(4)]
+    arrived = replace(CELL, trouble=trouble).arrivals(jobs, gpus=1)
+    assert [job.arrival / SECOND for job in arrived] == pytest.approx(arrivals_s)
+
+
+def test_a_load_step_doubles_the_load_in_the_middle() -> None:
+    jobs = [a_trace_job(at_s=100 * i, runs_s=60) for i in range(20)]
+    stepped = replace(CELL, trouble=Trouble.LOAD_STEP).arrivals(jobs, gpus=1)
+    assert load_of(stepped[:10], gpus=1) == pytest.approx(0.6)
+    assert load_of(stepped[10:], gpus=1) == pytest.approx(1.2)
+    assert [job.arrival for job in stepped] == sorted(job.arrival for job in stepped)
+
+
+def test_nodes_fail_only_in_cells_with_failures() -> None:
+    assert CELL.faults().node_mtbf is None
+    assert replace(CELL, trouble=Trouble.FAILURES).faults().node_mtbf == NODE_MTBF
 
 
 def test_the_page_says_where_ours_loses() -> None:
@@ -94,7 +178,14 @@ def test_a_run_that_is_there_is_not_run_again(tmp_path: Path) -> None:
     planned = list(runs(Size(quick=True)))
     done = file_of(planned[0], tmp_path)
     done.parent.mkdir(parents=True)
-    facts = {"workload": "w", "load": None, "congestion": 1.0, "variant": OURS, "seed": 0}
+    facts = {
+        "workload": "w",
+        "load": None,
+        "congestion": 1.0,
+        "trouble": "",
+        "variant": OURS,
+        "seed": 0,
+    }
     done.write_text(json.dumps(facts))
     assert missing(planned, tmp_path) == planned[1:]
     assert [cell.key for cell in read_cells(tmp_path)] == [("w", "batch", 1.0)]
@@ -102,7 +193,8 @@ def test_a_run_that_is_there_is_not_run_again(tmp_path: Path) -> None:
 
 def test_the_first_quarter_of_the_runs_meets_every_pair_of_conditions() -> None:
     size = Size(seeds=3, jobs=50, batch_jobs=20, policies=(OURS, "las"))
-    planned = [run for run in runs(size) if not run.variant.is_ablation]
+    size = replace(size, chapters=(Chapter.CELLS,))
+    planned = list(runs(size))
     assert len({(run.cell, run.seed, run.variant.name) for run in planned}) == len(planned)
     assert len({run.cell for run in planned}) == len(WORKLOADS) * 4 * 4
     cells = {run.cell for run in planned[: len(planned) // 4]}
