@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from scheduler.domain.copying import quickly_made
 from scheduler.domain.ids import JobId, LevelName
 from scheduler.domain.instants import Duration, Instant
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOutcome:
     """One job from submission to its end. All lengths of time are wall time, not GPU time."""
@@ -61,6 +63,7 @@ class JobOutcome:
         return Duration(self.jct - self.held)
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """The cluster from one instant until the next step."""

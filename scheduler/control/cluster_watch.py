@@ -23,8 +23,9 @@ class ClusterWatch:
     def __init__(self) -> None:
         self.generation = 0
         """Counts the changes of nodes, levels and reachability."""
-        self.arrivals = 0
-        """Counts the attempts that looks have brought and that were not listed before."""
+        self.arrived: set[AttemptKey] = set()
+        """Attempts that looks have brought and that were not listed before; whoever looks at them
+        empties it."""
         self.looks = 0
         """How often it was looked at: what was asked for after a look shows in a later one."""
         self.forget()
@@ -202,7 +203,7 @@ class ClusterWatch:
         for report in view.workers:
             fresh.setdefault(report.attempt, {})[report.rank] = report
         is_whole = self._sequence is None
-        self.arrivals += sum(key not in self.reports for key in fresh)
+        self.arrived |= fresh.keys() - self.reports.keys()
         changed = {key for key, reports in fresh.items() if self.reports.get(key) != reports}
         changed |= view.attempts_complete - self._complete
         self._news |= changed

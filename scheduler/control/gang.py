@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from scheduler.domain.copying import replace
+from scheduler.domain.copying import quickly_made, replace
 from scheduler.domain.failures import OUTCOME_OF_CAUSE
 from scheduler.domain.ids import NodeName, Rank
 from scheduler.domain.instants import Instant
@@ -17,6 +17,7 @@ ONCE_MADE = frozenset({AttemptPhase.PREPARED, AttemptPhase.RELEASED, AttemptPhas
 """Phases in which every worker has been seen: one that is not there any more is lost."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gang:
     """A job, its attempt that has not ended, and what the cluster says of its workers."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from scheduler.control import events
 from scheduler.control.gang import Gang
-from scheduler.domain.copying import replace
+from scheduler.domain.copying import quickly_made, replace
 from scheduler.domain.cordon import Leaving
 from scheduler.domain.event import Event
 from scheduler.domain.explain import (
@@ -35,6 +35,7 @@ BEFORE_RELEASE = frozenset({AttemptPhase.RESERVED, AttemptPhase.PREPARING, Attem
 """No worker has run a line of the user's code yet: there is nothing to save in a grace."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
     """When a move is looked for, and by which rules."""
@@ -55,6 +56,7 @@ class Moment:
         return self.own_knobs.get(queue, self.knobs)
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
     """One step of a gang, written as one unit."""

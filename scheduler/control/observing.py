@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from scheduler.control.cluster_watch import ClusterWatch
 from scheduler.control.live_jobs import LiveJobs
+from scheduler.domain.copying import quickly_made
 from scheduler.domain.history import NOTHING_PAST, PastJobs
 from scheduler.domain.ids import JobId, QueueName
 from scheduler.domain.instants import Instant
@@ -16,6 +17,7 @@ from scheduler.domain.snapshot import Lengths, Measurements, Snapshot, StepTimes
 from scheduler.domain.waits import WaitObservation
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """What is neither a job nor the cluster."""

@@ -17,7 +17,7 @@ from scheduler.control.moves import Moment, Move, due_instants, hang_at, next_mo
 from scheduler.control.outside import Outside
 from scheduler.control.strays import Strays
 from scheduler.control.writing import as_written, step_of, unit_of
-from scheduler.domain.copying import replace
+from scheduler.domain.copying import quickly_made, replace
 from scheduler.domain.errors import ConflictError
 from scheduler.domain.failures import BLAME, Blame, run_time_of
 from scheduler.domain.ids import Epoch, JobId
@@ -40,6 +40,7 @@ class Wish(StrEnum):
     STOP = "stop"
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
     """The last request made for an attempt by this leader."""

@@ -4,7 +4,7 @@ Where one shows that the store is older than the cluster (it was restored from a
 started or stopped until each such gang has been adopted or released.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from scheduler.control.adopting import Known, adoption
 from scheduler.control.cluster_watch import ClusterWatch
@@ -49,8 +49,8 @@ class StrayBook:
         """Attempts that were looked up and are no strays."""
         self._disowned: set[AttemptKey] = set()
         self._has_looked = False
-        self._arrivals = 0
-        """Of the watch, at the last look."""
+        self._looks_at_all = True
+        """The next look is at every attempt, not only at those that have arrived."""
 
     def forget(self) -> None:
         """Know nothing: a new term begins."""
@@ -58,6 +58,7 @@ class StrayBook:
         self._settled.clear()
         self._disowned.clear()
         self._has_looked = False
+        self._looks_at_all = True
 
     @property
     def outdated(self) -> StoreOutdated | None:
@@ -68,14 +69,14 @@ class StrayBook:
         """Compare the cluster with the store; `epoch` is the term of this leader."""
         if not self._watch.is_reachable:
             return
-        is_quiet = self._has_looked and not self._told and not self._live.stuck
-        if is_quiet and self._arrivals == self._watch.arrivals:
+        self._looks_at_all |= bool(self._told or self._live.stuck)
+        if not (self._looks_at_all or self._watch.arrived):
             return  # Who was no stray is none now.
-        self._arrivals = self._watch.arrivals
+        keys = self._watch.reports.keys() if self._looks_at_all else self._watch.arrived
         if not self._has_looked or self._told:
             # What an admin has ordered stands in the store.
             self._told = {stray.attempt: stray for stray in self._outside.store.strays()}
-        found = self._found(epoch, now)
+        found = self._found(keys, epoch, now)
         is_first, self._has_looked = not self._has_looked, True
         for _, stray in sorted(found.items()):
             if stray.order is not None:
@@ -83,12 +84,18 @@ class StrayBook:
         self._settled &= self._watch.reports.keys()
         self._live.note_strays(self._held(found))
         self._tell(found, now, epoch, is_first=is_first)
+        self._looks_at_all = bool(self._told or self._live.stuck)
+        self._watch.arrived.clear()
 
     # Finding
 
-    def _found(self, epoch: Epoch, now: Instant) -> dict[AttemptKey, Stray]:
+    def _found(
+        self, keys: Collection[AttemptKey], epoch: Epoch, now: Instant
+    ) -> dict[AttemptKey, Stray]:
         found: dict[AttemptKey, Stray] = {}
-        for key in self._watch.reports:
+        for key in keys:
+            if key not in self._watch.reports:
+                continue  # It came and went since the last look.
             if key in self._settled or self._is_cared_for(key):
                 continue
             reason = self._reason(key, epoch)

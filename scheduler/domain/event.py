@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from scheduler.domain.copying import quickly_made
 from scheduler.domain.ids import JobId, JobName, NodeName, ProjectName, Sequence
 from scheduler.domain.instants import Instant
 
@@ -27,6 +28,7 @@ class FoldKey(NamedTuple):
     message: str
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One thing that happened; written in the same unit as the change it tells of."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from scheduler.domain.communication import Axis, CommunicationProfile
-from scheduler.domain.copying import replace
+from scheduler.domain.copying import quickly_made, replace
 from scheduler.domain.errors import InvalidTransitionError
 from scheduler.domain.ids import (
     AttemptNumber,
@@ -295,6 +295,7 @@ class JobSpec:
         return sum(role.workers * role.gpus_per_worker for role in self.roles)
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A submitted job as the store keeps it."""
@@ -370,6 +371,7 @@ def submission_order(job: Job) -> tuple[int, Instant, JobId]:
     return (-job.priority, job.submitted_at, job.id)
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerEnd:
     """The first terminal report of one worker; later ones do not change it."""
@@ -382,6 +384,7 @@ class WorkerEnd:
     ended_at: Instant
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One start of a job."""

@@ -6,6 +6,7 @@ pending ──declined──▶ timers frozen; the clock runs while waiting cost
 
 from dataclasses import dataclass, replace
 
+from scheduler.domain.copying import quickly_made
 from scheduler.domain.ids import GpuModel, JobId, LevelName
 from scheduler.domain.instants import Duration, Instant, elapsed
 from scheduler.domain.timers import TimerReason
@@ -39,6 +40,7 @@ class HeldDomain:
     start there any more."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitEpisode:
     """One pending episode."""

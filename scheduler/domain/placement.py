@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from scheduler.domain.copying import quickly_made
 from scheduler.domain.ids import LevelName, NodeName, PoolName, RoleName
 from scheduler.domain.instants import Duration, Instant
 from scheduler.domain.timers import TimerReason
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
     """Workers of one role on one node."""
@@ -20,6 +22,7 @@ class Assignment:
         assert self.workers >= 1
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
     """Workers per (role, node) for one whole gang, in rank order: by role, then by topology."""
@@ -36,6 +39,7 @@ class Placement:
                 yield assignment.role, assignment.node
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TooFewGpus:
     """No topology domain holds the gang right now; it may later."""
@@ -82,6 +86,7 @@ class BehindHead:
     jobs_ahead: int
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingForCloserTier:
     """An offer was declined: the job waits for a closer tier until its timer expires."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from scheduler.domain.copying import quickly_made
 from scheduler.domain.ids import JobId, Sequence
 from scheduler.domain.instants import Duration, Instant
 from scheduler.domain.job import StopCause
@@ -11,6 +12,7 @@ from scheduler.domain.placement import Blocked, Placement
 from scheduler.domain.waits import WaitObservation
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
     """Start the next attempt of a pending job here."""
@@ -48,6 +50,7 @@ class Promise:
     placement: Placement
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
     """A pending job's wait from now on: timers frozen, or its clock started or stopped."""
@@ -65,6 +68,7 @@ class Withdrawal:
     revision: int
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The answer to one Snapshot. Every pending job is in exactly one of `start` and `blocked`."""

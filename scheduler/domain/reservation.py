@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from scheduler.domain.copying import quickly_made
 from scheduler.domain.ids import AttemptNumber, JobId, NodeName, Rank, RoleName
 from scheduler.domain.resources import NOTHING, Resources
 
@@ -18,6 +19,7 @@ class AttemptKey(NamedTuple):
         return f"{self.job_id}/{self.number}"
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
     """What one rank of one attempt holds until its first terminal report or until it is gone."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from scheduler.domain.codec import LEFT_OUT
+from scheduler.domain.copying import quickly_made
 from scheduler.domain.history import NOTHING_PAST, PastJobs
 from scheduler.domain.ids import GpuModel, JobId, QueueName, Sequence
 from scheduler.domain.instants import Duration, Instant, elapsed
@@ -18,6 +19,7 @@ from scheduler.domain.topology import Level, Node, TopologyTree
 from scheduler.domain.waits import WaitObservation
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningGang:
     """A job that holds GPUs, with the attempt that holds them."""
@@ -42,6 +44,7 @@ class Lengths(Protocol):
         ...
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """What the step reports of a job say, over all its attempts."""
@@ -95,6 +98,7 @@ class StepTimes(Protocol):
         ...
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """What `decide` sees. Order of the tuples carries no meaning."""

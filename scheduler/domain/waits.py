@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from scheduler.domain.copying import quickly_made
 from scheduler.domain.ids import JobId, LevelName, QueueName
 from scheduler.domain.instants import DAY, Duration, Instant
 
@@ -16,6 +17,7 @@ ENDS_KEPT = 2_000
 ENDS_KEPT_FOR = Duration(28 * DAY)
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitObservation:
     """One wait for one tier by one job.
@@ -39,6 +41,7 @@ class WaitObservation:
         assert self.wait >= 0, self.job_id
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEnd:
     """The service a job had when it ended; outlives the job, so that deleting one teaches wrong

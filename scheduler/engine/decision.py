@@ -6,6 +6,7 @@ so it costs what was decided, and `answers_of` what waits.
 
 from dataclasses import dataclass, field
 
+from scheduler.domain.copying import quickly_made
 from scheduler.domain.ids import JobId, QueueName
 from scheduler.domain.instants import Instant
 from scheduler.domain.placement import BackingOff, BehindHead, Blocked
@@ -14,6 +15,7 @@ from scheduler.engine.standing import Standing
 from scheduler.engine.waiting import Kind, Waiting
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """A plan without its answers, and the answers in short."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from scheduler.domain.copying import quickly_made
 from scheduler.domain.ids import Epoch, JobName, NodeName, ProjectName, Rank
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import JobSpec, Outcome
@@ -33,6 +34,7 @@ class WorkerState(StrEnum):
     """The cluster could not make it; `outcome` and `message` say why."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerReport:
     """What the cluster knows of one worker."""
@@ -52,6 +54,7 @@ class WorkerReport:
     """Leadership term that made it; 0 where the cluster does not keep it."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterView:
     """One consistent look at the cluster.
@@ -81,6 +84,7 @@ class ClusterView:
     """To be named in the next `observe`; larger is later."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangOrder:
     """All that is needed to make the workers of one attempt."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from scheduler.domain.communication import ModelProfile
+from scheduler.domain.copying import quickly_made
 from scheduler.domain.cordon import Cordon
 from scheduler.domain.event import Event
 from scheduler.domain.exclusion import Exclusion
@@ -55,6 +56,7 @@ class JobPage:
     """The store's sequence the page was read at: later changes are found after it."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveState:
     """Jobs that are not terminal or still hold something, with attempts that have not ended.

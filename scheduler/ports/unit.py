@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from scheduler.domain.communication import ModelProfile
+from scheduler.domain.copying import quickly_made
 from scheduler.domain.cordon import Cordon
 from scheduler.domain.event import Event
 from scheduler.domain.exclusion import Exclusion
@@ -21,6 +22,7 @@ from scheduler.domain.topology import Level, Node
 from scheduler.domain.waits import JobEnd, WaitObservation
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertJob:
     """A new job.
@@ -34,6 +36,7 @@ class InsertJob:
     """The job file as the user wrote it (canonical JSON), shown by `get -o yaml`."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaveJob:
     """A changed job. ConflictError unless the stored revision is `expected_revision`.
@@ -78,6 +81,7 @@ class Reserve:
     reservations: tuple[Reservation, ...]
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreeReservations:
     """Ends the reservations of these ranks of an attempt; of all its ranks when `ranks` is None.
@@ -136,6 +140,7 @@ class SaveAnswers:
     answers: tuple[Answer, ...]
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordCycle:
     """When the last decision cycle ended: how fresh every answer is."""
@@ -377,6 +382,7 @@ Change = (
 )
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
     """What is written together or not at all, in order; the first change that fails is the error.

@@ -1,11 +1,14 @@
-"""`replace`: the same as that of the standard library."""
+"""`replace` and `quickly_made`: the same as what the standard library makes."""
 
+import copy as copying
 import dataclasses
+import inspect
+import pickle
 from dataclasses import dataclass, field
 
 import pytest
 
-from scheduler.domain.copying import replace
+from scheduler.domain.copying import quickly_made, replace
 from scheduler.domain.gang import gang_request
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import JobPhase
@@ -35,6 +38,29 @@ class WithSum:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "total", self.left + self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    first: int
+    kind: str = "none"
+    others: list[int] = field(default_factory=list)
+    last: int = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        assert self.first <= self.last
+
+
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class Quick:
+    first: int
+    kind: str = "none"
+    others: list[int] = field(default_factory=list)
+    last: int = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        assert self.first <= self.last
 
 
 @pytest.mark.parametrize(
@@ -77,3 +103,32 @@ def test_an_unknown_field_is_refused() -> None:
 def test_a_copy_is_as_frozen_as_a_new_one() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         replace(Halves(1, 2), right=3).right = 4  # type: ignore[misc]  # what is tested
+
+
+def test_a_quickly_made_record_takes_and_says_what_a_slow_one_does() -> None:
+    assert inspect.signature(Quick).parameters.keys() == inspect.signature(Slow).parameters.keys()
+    for slow, quick in (
+        (Slow(1, last=2), Quick(1, last=2)),
+        (Slow(1, "a", [3], last=2), Quick(1, "a", [3], last=2)),
+        (Slow(first=1, others=[4], last=2), Quick(first=1, others=[4], last=2)),
+    ):
+        assert dataclasses.astuple(quick) == dataclasses.astuple(slow)
+        assert repr(quick) == repr(slow).replace("Slow", "Quick")
+        assert type(quick) is Quick
+    assert Quick(1, last=2).others is not Quick(1, last=2).others
+
+
+def test_a_quickly_made_record_is_checked_and_frozen() -> None:
+    with pytest.raises(AssertionError):
+        Quick(3, last=2)
+    with pytest.raises(TypeError, match="last"):
+        Quick(3)  # type: ignore[call-arg]  # what is tested
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Quick(1, last=2).first = 2  # type: ignore[misc]  # what is tested
+
+
+def test_a_quickly_made_record_is_pickled_and_copied_as_any_other() -> None:
+    thing = Quick(1, last=2)
+    assert pickle.loads(pickle.dumps(thing)) == thing  # noqa: S301 - what it has just written
+    assert copying.copy(thing) == thing
+    assert dataclasses.replace(thing, last=5) == replace(thing, last=5) == Quick(1, last=5)
