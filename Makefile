@@ -14,6 +14,8 @@ ARGS ?=
 BIN := .venv/bin
 # With `=`: pytest would take a folder behind a space for its own, and find no conftest.py there.
 PYTEST := $(BIN)/python -m pytest $(if $(DATA),--data=$(DATA))
+# Files run side by side; 0 for one after the other, as a debugger needs it.
+WORKERS ?= 2
 # A long version of a test, or building a node's parts for the first time, may take its hour.
 PATIENT := --timeout=7200 -o faulthandler_timeout=7500
 PROJECTS := pyproject.toml $(wildcard runtime/pyproject.toml) tools/venv.sh
@@ -35,7 +37,7 @@ test: setup  ## lock fresh, format, lint, types, imports, then all tests except 
 	$(BIN)/python -m ruff check --quiet .
 	$(BIN)/python -m mypy
 	$(BIN)/lint-imports --no-logo
-	$(PYTEST) -m "not cluster" $(ARGS)
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not cluster" $(ARGS)
 
 .PHONY: setup
 setup: .venv/.installed  ## .venv with everything in it, and the Debian packages that tests need

@@ -1,5 +1,6 @@
 """What every test may ask for: the recorded data if it is there, and databases."""
 
+from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -30,6 +31,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="URL",
         help="a PostgreSQL server in which tests may make databases (default: one is started)",
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test has a name of its own: of those that share one, pytest-xdist runs one."""
+    times_named = Counter(item.nodeid for item in items)
+    shared = [name for name, count in times_named.items() if count > 1]
+    if shared:
+        raise pytest.UsageError(f"tests that share a name: {', '.join(shared)}")
 
 
 @pytest.hookimpl(wrapper=True)

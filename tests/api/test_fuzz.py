@@ -1,5 +1,6 @@
 """Requests drawn from the description, valid and not: never a failure, always as described."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -43,24 +44,36 @@ EXAMPLES = times(ci=15, proof=1_000)
 """Requests to each route."""
 
 # No server reads logs here: that is a 503 by itself.
-schema = a_served_schema().exclude(operation_id=["getLogs"])
+SCHEMA = a_served_schema().exclude(operation_id=["getLogs"])
 
 
-@pytest.mark.proof(examples=EXAMPLES)
-@schema.parametrize()
-@settings(
-    max_examples=EXAMPLES,
-    derandomize=True,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
-def test_any_request_is_answered_as_described(case: "OpenApiCase") -> None:
-    case.call_and_validate(
-        checks=[
-            not_a_server_error,
-            status_code_conformance,
-            content_type_conformance,
-            response_schema_conformance,
-            allow_header_conformance,
-        ]
+def a_test_of(operation_id: str) -> Callable[..., None]:
+    """The test of one operation: all in one test would share one name, and pytest-xdist run one."""
+
+    @pytest.mark.proof(examples=EXAMPLES)
+    @SCHEMA.include(operation_id=operation_id).parametrize()
+    @settings(
+        max_examples=EXAMPLES,
+        derandomize=True,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
     )
+    def test(case: "OpenApiCase") -> None:
+        case.call_and_validate(
+            checks=[
+                not_a_server_error,
+                status_code_conformance,
+                content_type_conformance,
+                response_schema_conformance,
+                allow_header_conformance,
+            ]
+        )
+
+    return test
+
+
+for _path in SCHEMA.raw_schema["paths"].values():
+    for _operation in _path.values():
+        _id = _operation["operationId"]
+        if _id != "getLogs":
+            globals()[f"test_any_request_to_{_id}_is_answered_as_described"] = a_test_of(_id)
