@@ -158,7 +158,7 @@ class JobRequest(Wire):
     command: Command | None = None
     """Program and arguments, run without a shell. Required: here or in each role."""
     launcher: Literal["plain", "torchrun", "mpi", "tf", "jax"] = "plain"
-    """Which framework's variables the workers get; never changes the command."""
+    """Which framework's variables the workers get. With `mpi` rank 0 alone runs the command."""
     env: Environment = Field(default_factory=dict)
     """Variables of the workers; names that the service sets are refused."""
     secrets: Annotated[tuple[SecretRequest, ...], Field(strict=False, max_length=64)] = ()

@@ -36,6 +36,9 @@ RESERVED_NAMES = frozenset(
         "MASTER_PORT",
         "NVIDIA_VISIBLE_DEVICES",
         "OMPI_MCA_orte_default_hostfile",
+        "OMPI_MCA_orte_keep_fqdn_hostnames",
+        "OMPI_MCA_plm_rsh_agent",
+        "OMPI_MCA_plm_rsh_no_tree_spawn",
         "PET_MASTER_ADDR",
         "PET_MASTER_PORT",
         "PET_NNODES",
@@ -70,6 +73,16 @@ class WorkerAddress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MpiRelay:
+    """How mpirun reaches the other workers where each is a machine of its own, without sshd."""
+
+    port: int
+    """At which the agent of each worker listens."""
+    secret: str
+    """Known to the workers of this attempt alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GangFacts:
     """What a gang's environments are made of."""
 
@@ -91,6 +104,8 @@ class GangFacts:
     api_url: str = ""
     """Empty where workers can not reach the service."""
     api_token: str = ""
+    mpi_relay: MpiRelay | None = None
+    """None where all workers are on one machine."""
 
 
 def worker_environment(
@@ -121,8 +136,14 @@ def worker_environment(
 
 
 def worker_command(gang: GangFacts, rank: Rank, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The command of a worker's role with the worker's variables filled in."""
-    return tuple(expanded(word, environment) for word in _role(gang, rank).command)
+    """What a worker runs: its role's command with the worker's variables filled in.
+
+    Where mpirun needs a way to the other workers, rank 0 alone runs it, and the others an agent.
+    """
+    command = tuple(expanded(word, environment) for word in _role(gang, rank).command)
+    if gang.spec.launcher is not Launcher.MPI or gang.mpi_relay is None:
+        return command
+    return (*_MPI_RUNTIME, "lead", "--", *command) if rank == 0 else (*_MPI_RUNTIME, "agent")
 
 
 def expanded(text: str, variables: Mapping[str, str]) -> str:
@@ -243,11 +264,26 @@ def _tf(gang: GangFacts, rank: Rank) -> dict[str, str]:
 
 
 def _mpi(gang: GangFacts, _rank: Rank) -> dict[str, str]:
-    return {
+    variables = {
         "OMPI_MCA_orte_default_hostfile": gang.hostfile,
         "HYDRA_HOST_FILE": gang.hostfile,
         "I_MPI_HYDRA_HOST_FILE": gang.hostfile,
     }
+    if gang.mpi_relay is not None:
+        variables |= {
+            "DALLY_MPI_PORT": str(gang.mpi_relay.port),
+            "DALLY_MPI_SECRET": gang.mpi_relay.secret,
+            "OMPI_MCA_plm_rsh_agent": " ".join((*_MPI_RUNTIME, "rsh")),
+            # Only rank 0 asks the agents, so that none of them has to wait for another one.
+            "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
+            # Without its domain a worker's name resolves nowhere but in its own pod.
+            "OMPI_MCA_orte_keep_fqdn_hostnames": "1",
+        }
+    return variables
+
+
+_MPI_RUNTIME = ("python3", "-m", "dally_runtime.mpi")
+"""In the image of the job; see runtime/dally_runtime/mpi."""
 
 
 _LAUNCHERS: Mapping[Launcher, Callable[[GangFacts, Rank], dict[str, str]]] = {

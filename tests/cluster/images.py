@@ -57,7 +57,10 @@ SERVER = ImageRecipe(
 EXAMPLES = ImageRecipe(
     name="dally-examples",
     dockerfile="examples/Dockerfile",
-    packages=("python3", "ca-certificates", "python3-torch", "python3-sklearn"),
+    packages=(
+        *("python3", "ca-certificates", "python3-torch", "python3-sklearn"),
+        *("openmpi-bin", "python3-mpi4py"),
+    ),
     # Debian's packages have everything, and a compiler besides.
     arguments=("PACKAGES=",),
     left_out=(

@@ -6,6 +6,7 @@ import pytest
 
 from scheduler.adapters.kubernetes.objects import JsonObject
 from scheduler.domain.codec import Json
+from scheduler.domain.ids import Rank
 from tests.cluster.api_objects import ApiError, ApiObjects
 from tests.cluster.cluster_fixtures import new_namespace
 from tests.cluster.control_plane import ControlPlane
@@ -51,6 +52,13 @@ def put(objects: ApiObjects, pod: JsonObject, level: str) -> None:
 
 def test_what_a_job_file_may_say_passes_the_level_restricted(objects: ApiObjects) -> None:
     put(objects, a_pod_of(a_spec(WITHIN)), "restricted")
+
+
+@pytest.mark.parametrize("rank", [pytest.param(0, id="rank 0"), pytest.param(1, id="an agent")])
+def test_workers_of_an_mpi_job_need_no_more_than_others(objects: ApiObjects, rank: int) -> None:
+    command: list[Json] = ["mpirun", "train"]
+    spec = a_spec({**WITHIN, "launcher": "mpi", "workers": 2, "command": command})
+    put(objects, a_pod_of(spec, rank=Rank(rank)), "restricted")
 
 
 def test_a_project_of_the_level_baseline_passes_that(objects: ApiObjects) -> None:

@@ -17,7 +17,7 @@ from scheduler.adapters.kubernetes.objects import JsonObject, Uid, text
 from scheduler.domain.codec import Json, dump, from_json, to_json
 from scheduler.domain.ids import NodeName, ProjectName, Rank, RoleName
 from scheduler.domain.instants import Duration
-from scheduler.domain.job import Role
+from scheduler.domain.job import Launcher, Role
 from scheduler.domain.pod_policy import (
     NO_POLICY,
     PodPolicy,
@@ -28,6 +28,7 @@ from scheduler.domain.pod_policy import (
 from scheduler.domain.reservation import AttemptKey
 from scheduler.domain.worker_environment import (
     GangFacts,
+    MpiRelay,
     WorkerAddress,
     hostfile_text,
     worker_command,
@@ -36,6 +37,7 @@ from scheduler.domain.worker_environment import (
 from scheduler.ports.cluster import GangOrder
 
 RENDEZVOUS_PORT = 29_500
+MPI_PORT = 29_501
 ANCHOR_BYTES_MAX = 1_000_000
 """Of a ConfigMap's data; the API server takes 1 MiB with everything around it."""
 GRACE_S_MIN = 1
@@ -280,7 +282,16 @@ def _facts(order: GangOrder, settings: RenderSettings) -> GangFacts:
         deadline=order.deadline,
         api_url=settings.api_url,
         api_token=settings.attempt_token(order.attempt) if settings.api_url else "",
+        mpi_relay=_mpi_relay(order, settings),
     )
+
+
+def _mpi_relay(order: GangOrder, settings: RenderSettings) -> MpiRelay | None:
+    if order.spec.launcher is not Launcher.MPI:
+        return None
+    # Not the token itself, which lets its bearer report steps to the service.
+    secret = hashlib.sha256(f"mpi {settings.attempt_token(order.attempt)}".encode()).hexdigest()
+    return MpiRelay(port=MPI_PORT, secret=secret)
 
 
 def _hosts(facts: GangFacts) -> str:

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from scheduler.domain.copying import replace
 from scheduler.domain.ids import Rank, RoleName
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Launcher, Role
 from scheduler.domain.worker_environment import (
     RESERVED_NAMES,
     GangFacts,
+    MpiRelay,
     WorkerAddress,
     expanded,
     hostfile_text,
@@ -151,6 +153,27 @@ def test_each_launcher_adds_its_own_variables(
     assert others == added
 
 
+def test_where_workers_are_machines_mpirun_reaches_them_by_agents() -> None:
+    order = an_order(nodes={"n0": 1, "n1": 1}, launcher=Launcher.MPI, command=("mpirun", "train"))
+    relay = MpiRelay(port=9, secret="told to nobody else")  # noqa: S106 - a word, not a secret
+    gang = replace(facts(order, hosts=["a", "b"]), mpi_relay=relay)
+    found = worker_environment(gang, Rank(1))
+    assert {name: value for name, value in found.items() if "OMPI" in name or "MPI_" in name} == {
+        "DALLY_MPI_PORT": "9",
+        "DALLY_MPI_SECRET": "told to nobody else",
+        "I_MPI_HYDRA_HOST_FILE": "/job/hostfile",
+        "OMPI_MCA_orte_default_hostfile": "/job/hostfile",
+        "OMPI_MCA_orte_keep_fqdn_hostnames": "1",
+        "OMPI_MCA_plm_rsh_agent": "python3 -m dally_runtime.mpi rsh",
+        "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
+    }
+    runtime = ("python3", "-m", "dally_runtime.mpi")
+    assert worker_command(gang, Rank(0), found) == (*runtime, "lead", "--", "mpirun", "train")
+    assert worker_command(gang, Rank(1), found) == (*runtime, "agent")
+    on_one_machine = replace(gang, mpi_relay=None)
+    assert worker_command(on_one_machine, Rank(1), found) == ("mpirun", "train")
+
+
 def test_processes_of_mpirun_do_not_inherit_the_rank_of_the_worker_that_runs_it() -> None:
     order = an_order(launcher=Launcher.MPI)
     assert not {"RANK", "WORLD_SIZE", "LOCAL_RANK"} & set(worker_environment(facts(order), Rank(0)))
@@ -252,7 +275,10 @@ def test_the_reference_names_every_variable_and_no_other() -> None:
     order = an_order(deadline=Instant(1))
     set_by_us: set[str] = set()
     for launcher in Launcher:
-        gang = facts(an_order(launcher=launcher, deadline=order.deadline))
+        gang = replace(
+            facts(an_order(launcher=launcher, deadline=order.deadline)),
+            mpi_relay=MpiRelay(port=1, secret="a word"),  # noqa: S106 - not a secret
+        )
         set_by_us |= set(worker_environment(gang, Rank(0), devices=()))
     documented = set(re.findall(r"^\| `([A-Za-z_]+)` \|", REFERENCE.read_text(), re.MULTILINE))
     assert documented == set_by_us

@@ -26,6 +26,7 @@ from tests.gangs import an_order
 from tests.unit.api.job_files.reading import AROUND, a_document, read
 
 DEFAULT, ROOTED = ProjectName("default"), ProjectName("rooted")
+FIRST = Rank(0)
 
 POLICY = PodPolicy(
     projects={
@@ -90,10 +91,10 @@ def an_order_of(spec: JobSpec, project: ProjectName = DEFAULT) -> GangOrder:
     return replace(order, spec=spec, project=project, reservations=numbered)
 
 
-def a_pod_of(spec: JobSpec, project: ProjectName = DEFAULT) -> JsonObject:
-    """The pod of rank 0."""
+def a_pod_of(spec: JobSpec, project: ProjectName = DEFAULT, *, rank: Rank = FIRST) -> JsonObject:
+    """The pod of rank 0, or another one."""
     settings = RenderSettings(instance="test", namespace_of=lambda _: "jobs", policy=POLICY)
-    return PodRenderer(an_order_of(spec, project), settings).pod(Rank(0), Uid("anchor"))
+    return PodRenderer(an_order_of(spec, project), settings).pod(rank, Uid("anchor"))
 
 
 def broken_by(pod: JsonObject, spec: JobSpec, project: ProjectName = DEFAULT) -> list[str]:

@@ -7,17 +7,18 @@ import pytest
 
 from scheduler.adapters.kubernetes.checking import violations
 from scheduler.adapters.kubernetes.grants import STRICTEST
-from scheduler.adapters.kubernetes.manifests import RenderSettings
-from scheduler.adapters.kubernetes.objects import JsonObject, at, parts, text
+from scheduler.adapters.kubernetes.manifests import PodRenderer, RenderSettings
+from scheduler.adapters.kubernetes.objects import JsonObject, Uid, at, parts, text
 from scheduler.adapters.kubernetes.trial import too_large
 from scheduler.domain.codec import Json
-from scheduler.domain.ids import ProjectName
+from scheduler.domain.ids import AttemptNumber, ProjectName, Rank
 from tests.unit.adapters.kubernetes.admins import (
     DEFAULT,
     POLICY,
     ROOTED,
     a_pod_of,
     a_spec,
+    an_order_of,
     broken_by,
 )
 
@@ -132,6 +133,32 @@ def test_a_baseline_project_may_be_whoever_the_image_says() -> None:
     assert container(pod)["securityContext"] == {}
     assert "HOME" not in variables(pod)
     assert broken_by(pod, spec, ROOTED) == []
+
+
+def test_workers_of_an_mpi_job_run_the_command_or_an_agent_and_keep_every_rule() -> None:
+    spec = a_spec({**EVERYTHING, "launcher": "mpi", "workers": 2, "command": ["mpirun", "$(X)"]})
+    lead, agent = (a_pod_of(spec, rank=Rank(rank)) for rank in range(2))
+    runtime = ["python3", "-m", "dally_runtime.mpi"]
+    assert container(lead)["command"] == [*runtime, "lead", "--", "mpirun", "$$(X)"]
+    assert container(agent)["command"] == [*runtime, "agent"]
+    for pod in (lead, agent):
+        assert broken_by(pod, spec) == []
+        assert text(variables(pod)["DALLY_MPI_PORT"], "value") == "29501"
+        secret = text(variables(pod)["DALLY_MPI_SECRET"], "value")
+        assert len(secret) == 64
+        assert secret == text(variables(lead)["DALLY_MPI_SECRET"], "value")
+
+
+def test_each_attempt_of_an_mpi_job_has_a_secret_of_its_own() -> None:
+    order = an_order_of(a_spec({"launcher": "mpi"}))
+    settings = RenderSettings(
+        instance="i", namespace_of=lambda _: "jobs", attempt_token=lambda key: f"token of {key}"
+    )
+    later = replace(order, attempt=order.attempt._replace(number=AttemptNumber(1)))
+    pods = [PodRenderer(each, settings).pod(Rank(0), Uid("u")) for each in (order, later)]
+    first, second = (text(variables(pod)["DALLY_MPI_SECRET"], "value") for pod in pods)
+    assert first != second
+    assert "token" not in str(pods)
 
 
 def test_what_one_project_may_have_another_may_not() -> None:

@@ -1,0 +1,208 @@
+"""MPI without sshd: agents start what is asked for with the gang's secret, and end with rank 0."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.polling import wait_until
+from tests.processes import ended_on_failure
+from tests.source_tree import ROOT
+
+STOPPED = 128 + signal.SIGTERM
+
+TRAINS = """#!/bin/sh
+trap 'echo told >> {folder}/training; exit 143' TERM
+echo up >> {folder}/training
+while :; do sleep 0.05; done
+"""
+"""Heeds a stop."""
+
+MPIRUN = """#!/bin/sh
+trap 'echo told >> {folder}/launcher' TERM
+{folder}/train &
+wait $!
+echo ended >> {folder}/launcher
+exit 7
+"""
+"""Stands for mpirun by its name; ends when the training has ended."""
+
+
+class Gang:
+    """Workers of a job on this machine; all of them have the same port, so one agent at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.at_end = ExitStack()
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.port = probe.getsockname()[1]
+        for name, text in (("train", TRAINS), ("mpirun", MPIRUN)):
+            path = folder / name
+            path.write_text(text.format(folder=folder))
+            path.chmod(0o755)
+
+    def start(self, *words: str, knows: str = "s", hosts: str = "me,127.0.0.1") -> "Worker":
+        """A process of the runtime's; rank 0 but for the agent."""
+        environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT / "runtime"),
+            "DALLY_MPI_PORT": str(self.port),
+            "DALLY_MPI_SECRET": knows,
+            "DALLY_HOSTS": hosts,
+            "DALLY_RANK": "0",
+        }
+        process = subprocess.Popen(  # noqa: S603 - our own words
+            [sys.executable, "-m", "dally_runtime.mpi", *words],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.at_end.enter_context(ended_on_failure(process))
+        self.at_end.callback(_kill_all, process)
+        return process
+
+    def said(self, name: str) -> list[str]:
+        """The lines that a program of the gang has written."""
+        path = self.folder / name
+        return path.read_text().split() if path.exists() else []
+
+    def training_is_up(self) -> bool:
+        """Whether the training runs."""
+        return self.said("training") == ["up"]
+
+
+Worker = subprocess.Popen[str]
+
+
+def _kill_all(process: Worker) -> None:
+    """Kill a worker and what it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def gang(tmp_path: Path) -> Iterator[Gang]:
+    """Its processes end with the test."""
+    made = Gang(tmp_path)
+    with made.at_end:
+        yield made
+
+
+def ended(process: Worker) -> tuple[int, str]:
+    """How it ended, and what it complained about."""
+    _, errors = process.communicate(timeout=60)
+    return process.returncode, errors
+
+
+def rsh(gang: Gang, *command: str, knows: str = "s") -> tuple[int, str]:
+    """What mpirun would do to have a command run on the other worker."""
+    return ended(gang.start("rsh", "127.0.0.1", *command, knows=knows))
+
+
+def test_a_command_runs_at_the_agent_and_its_exit_code_comes_back(gang: Gang) -> None:
+    gang.start("agent")
+    code = rsh(gang, f"echo $DALLY_RANK >> {gang.folder}/ran;", "exit 3")
+    assert code == (3, "")
+    assert gang.said("ran") == ["0"]
+
+
+def test_a_command_waits_until_the_agent_listens(gang: Gang) -> None:
+    early = gang.start("rsh", "127.0.0.1", "exit 4")
+    gang.start("agent")
+    assert ended(early) == (4, "")
+
+
+def test_who_does_not_know_the_secret_runs_nothing(gang: Gang) -> None:
+    agent = gang.start("agent")
+    code, errors = rsh(gang, f"touch {gang.folder}/ran", knows="guessed")
+    assert code == 255
+    assert "127.0.0.1 does not start anything" in errors
+    assert not (gang.folder / "ran").exists()
+    assert rsh(gang, "exit 5") == (5, ""), "and the agent goes on"
+    agent.kill()
+    assert "does not know the secret" in ended(agent)[1]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"\n", id="nothing"),
+        pytest.param(b"0" * 64 + b' {"run": "exit 1"}\n', id="a wrong proof"),
+        pytest.param(b"\xff\xfe\n", id="bytes that are no text"),
+        pytest.param(b"GET / HTTP/1.1\r\n\r\n", id="another protocol"),
+    ],
+)
+def test_what_an_agent_does_not_understand_does_not_end_it(gang: Gang, sent: bytes) -> None:
+    gang.start("agent")
+    assert rsh(gang, "exit 0") == (0, "")
+    with socket.create_connection(("127.0.0.1", gang.port), timeout=30) as connection:
+        connection.recv(100)
+        connection.sendall(sent)
+        assert connection.recv(100) == b"", "it hangs up"
+    assert rsh(gang, "exit 0") == (0, "")
+
+
+def test_the_others_end_well_when_the_command_of_rank_0_has(gang: Gang) -> None:
+    agent = gang.start("agent")
+    assert rsh(gang, "exit 0") == (0, "")
+    assert ended(gang.start("lead", "--", "true")) == (0, "")
+    assert ended(agent) == (0, "")
+
+
+def test_a_failure_of_rank_0_is_its_own_and_the_service_ends_the_others(gang: Gang) -> None:
+    agent = gang.start("agent")
+    assert rsh(gang, "exit 0") == (0, "")
+    assert ended(gang.start("lead", "--", "sh", "-c", "exit 9")) == (9, "")
+    assert rsh(gang, "exit 0") == (0, "")
+    agent.terminate()
+    assert ended(agent) == (STOPPED, "")
+
+
+def test_a_command_that_is_not_there_is_told(gang: Gang) -> None:
+    code, errors = ended(gang.start("lead", "--", "no-such-mpirun"))
+    assert code == 127
+    assert errors.startswith("dally: no-such-mpirun can not be started")
+
+
+def test_a_stop_reaches_the_training_of_rank_0_and_not_mpirun(gang: Gang) -> None:
+    lead = gang.start("lead", "--", str(gang.folder / "mpirun"))
+    wait_until(gang.training_is_up, "the training is up")
+    lead.terminate()
+    assert ended(lead)[0] == 7
+    assert gang.said("training") == ["up", "told"]
+    assert gang.said("launcher") == ["ended"]
+
+
+def test_a_stop_reaches_what_an_agent_has_started_and_waits_for_it(gang: Gang) -> None:
+    agent = gang.start("agent")
+    started = gang.start("rsh", "127.0.0.1", f"{gang.folder}/train & exit 0")
+    assert ended(started) == (0, "")
+    wait_until(gang.training_is_up, "the training is up")
+    agent.terminate()
+    assert ended(agent)[0] == STOPPED
+    assert gang.said("training") == ["up", "told"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(("lead",), id="no command"),
+        pytest.param(("lead", "--"), id="an empty command"),
+        pytest.param(("rsh",), id="no host"),
+        pytest.param(("rsh", "-x", "host"), id="nothing to run"),
+        pytest.param(("serve",), id="an unknown word"),
+    ],
+)
+def test_what_it_can_not_do_is_told(gang: Gang, words: tuple[str, ...]) -> None:
+    code, errors = ended(gang.start(*words))
+    assert code == 2
+    assert errors.startswith("dally: ")
+    assert "Traceback" not in errors
