@@ -24,6 +24,7 @@ from api.jobs import endpoints as jobs
 from api.logs import endpoints as logs
 from api.nodes import endpoints as nodes
 from api.parameters import refuse_unknown_parameters
+from api.plans import endpoints as plans
 from api.policy import endpoints as policy
 from api.profiles import endpoints as profiles
 from api.projects import endpoints as projects
@@ -54,6 +55,7 @@ _ROUTES = (
     policy,
     timers,
     distance,
+    plans,
     profiles,
     projects,
     strays,

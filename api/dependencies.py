@@ -25,6 +25,7 @@ from scheduler.domain.pod_policy import PodPolicy
 from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.account_store import AccountStore
 from scheduler.ports.clock import Clock
+from scheduler.ports.forecaster import Forecaster
 from scheduler.ports.job_store import JobStore
 from scheduler.ports.log_source import LogSource
 
@@ -77,6 +78,8 @@ class ApiDependencies:
     """The links of the cluster, as the configuration says."""
     policies: Collection[str] = ()
     """Names of the policies that the scheduler can run."""
+    forecaster: Forecaster | None = None
+    """None where this process can not work out plans."""
     observe_request: RequestObserver = _observe_nothing
     pods: PodPolicy | None = None
     """What admins say about pods; None where workers are processes of this machine."""
@@ -117,6 +120,8 @@ class Services:
         self.broadcaster.close()
         if self.log_pump is not None:
             self.log_pump.close()
+        if self.given.forecaster is not None:
+            self.given.forecaster.close()
 
     def throttle_attempt(self, attempt: AttemptKey, now: Instant) -> None:
         """Raises RequestError if the attempt reports too often."""

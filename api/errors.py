@@ -41,6 +41,8 @@ REASON_BY_ERROR: Mapping[type[SchedulerError], str] = {
     errors.WrongSchemaError: "WrongSchema",
     errors.UnreadableRowError: "UnreadableRow",
     errors.ClusterUnavailableError: "ClusterUnavailable",
+    errors.ForecastBusyError: "ForecastBusy",
+    errors.ForecastTooLargeError: "ForecastTooLarge",
     errors.BrokenPlanError: "BrokenPlan",
 }
 
@@ -236,4 +238,10 @@ def _summary(found: tuple[SpecProblem, ...]) -> str:
 
 def _is_told(error: SchedulerError) -> bool:
     """Whether the error's own text may leave the server: no text of the database does."""
-    return isinstance(error, errors.StaleEpochError | errors.ClusterUnavailableError)
+    return isinstance(
+        error,
+        errors.StaleEpochError
+        | errors.ClusterUnavailableError
+        | errors.ForecastBusyError
+        | errors.ForecastTooLargeError,
+    )

@@ -324,6 +324,27 @@ _REASONS = (
         "Repeat after the time in Retry-After; `/readyz?verbose` shows what fails.",
     ),
     Reason(
+        "ForecastBusy",
+        503,
+        "Another plan is being worked out",
+        "Plans are worked out beside the service, one at a time, so that it is not slowed down.",
+        "Repeat after the time in Retry-After.",
+    ),
+    Reason(
+        "ForecastTooLarge",
+        504,
+        "The plan was given up",
+        "It took more time or memory than a plan may: many jobs are live, or some run for long.",
+        "Take `dallyd admin snapshot` and run `dally-sim from-live` on another machine.",
+    ),
+    Reason(
+        "ForecastUnavailable",
+        503,
+        "No plans here",
+        "This server can not work out plans.",
+        "Take `dallyd admin snapshot` and run `dally-sim from-live`.",
+    ),
+    Reason(
         "NotReady",
         503,
         "Not ready",

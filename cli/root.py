@@ -16,6 +16,7 @@ MODULES = {
     "cli.commands.logs": ("logs",),
     "cli.commands.setting": ("set",),
     "cli.commands.nodes": ("cordon", "drain", "uncordon"),
+    "cli.commands.planning": ("plan",),
     "cli.commands.profiles": ("create",),
     "cli.commands.strays": ("admin",),
     "cli.commands.submitting": ("apply", "run"),

@@ -35,6 +35,7 @@ from server.database import leadership_on
 from server.driver import LoopDriver
 from server.executor_home import executor_id, labelled, refuse_workers_of_others
 from server.fan_out import FanOut
+from server.foretelling import ForecastProcesses
 from server.foundation import Foundation
 from server.housekeeping import Housekeeping, KeepTimes
 from server.known_term import KnownTerm
@@ -191,6 +192,7 @@ def api_dependencies(
         priorities=foundation.config.priorities,
         links=foundation.config.topology.links,
         policies=tuple(POLICIES),
+        forecaster=ForecastProcesses(),
         observe_request=foundation.metrics.observe_request,
         pods=foundation.config.pods if is_on_pods else None,
         oversizes=kubernetes_home.oversizes(foundation) if is_on_pods else (lambda _spec: ()),

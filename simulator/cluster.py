@@ -115,6 +115,7 @@ class SimulatedCluster:
         account = self.accounts[order.attempt.job_id]
         if account.first_start is None:
             account.first_start = now
+            account.first_placement = order.placement
         self._crowd.holds(account.job.gpus)
         gang = SimulatedGang(order=order, account=account, costs=self._costs, prepared_at=now)
         self._gangs[order.attempt] = gang

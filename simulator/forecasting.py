@@ -3,89 +3,77 @@
 Jobs that run now go on where they are; those that wait are started as the policy would. How long a
 job still runs is what anybody can know of it (`scheduler.policies.remaining`): the iterations it
 declares, else what jobs like it took. So a forecast is as good as these guesses, and says where
-each of them comes from. Gangs that are being stopped leave when their grace ends.
+each of them comes from. Steps take what the network model says of where a gang stands and of who
+shares its links meanwhile. Gangs that are being stopped leave when their grace ends.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
+from scheduler.domain.communication import CommunicationProfile
+from scheduler.domain.forecast import (
+    NOTHING_ELSE,
+    Forecast,
+    ForecastQuestion,
+    LengthFrom,
+    Prediction,
+    WhatIf,
+)
 from scheduler.domain.ids import JobId, NodeName
 from scheduler.domain.instants import Duration, Instant, elapsed
 from scheduler.domain.job import Attempt, AttemptPhase, Job, JobPhase
 from scheduler.domain.links import FabricPlan
+from scheduler.domain.placement import Placement
+from scheduler.domain.reservation import AttemptKey
 from scheduler.domain.snapshot import RunningGang, Snapshot
 from scheduler.domain.topology import Node, topology_tree
 from scheduler.engine.ladders import Ladders
-from scheduler.network.cluster_fabric import fabric_of_cluster
+from scheduler.network.cluster_fabric import fabric_of_cluster, main_gpu_model
 from scheduler.policies.remaining import remaining_time
+from simulator.network_speeds import Network, NetworkSpeeds, network_of
 from simulator.replay import Scenario, run_on
+from simulator.speeds import FULL_SPEED, Change
 from simulator.world import NO_COSTS, SimulatedJob
 
 
-class LengthFrom(StrEnum):
-    """Where the guess of a job's remaining run time comes from."""
-
-    ITERATIONS = "iterations"
-    """The job declares how many it runs."""
-    PAST_JOBS = "past-jobs"
-    """What jobs of its queue and size took; where there are too few, as long as it has run."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIf:
-    """What is to be different from the live cluster."""
-
-    policy: str = ""
-    """Empty: the one that runs."""
-    nodes_more: int = 0
-    """Copies of the last node."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
-    """One job of the live cluster."""
-
-    job_id: JobId
-    name: str
-    gpus: int
-    is_running: bool
-    starts_at: Instant | None
-    """When it next gets GPUs; for one that holds some now. None if nothing will start it."""
-    ends_at: Instant | None
-    remaining: Duration
-    """The run time it was taken to need."""
-    length_from: LengthFrom
-
-
-NOTHING_ELSE = WhatIf()
-
-
 def forecast(
-    snapshot: Snapshot, *, what_if: WhatIf = NOTHING_ELSE, links: FabricPlan | None = None
+    snapshot: Snapshot,
+    *,
+    what_if: WhatIf = NOTHING_ELSE,
+    links: FabricPlan | None = None,
+    until: JobId | None = None,
 ) -> tuple[Prediction, ...]:
-    """Starts and ends of all live jobs, running ones first, then by submission."""
+    """Starts and ends of all live jobs, running ones first, then by submission.
+
+    With `until` it ends when that job does: what would happen later is not told.
+    """
     plan = FabricPlan() if links is None else links
     maker = partial(Ladders, fabric_maker=partial(fabric_of_cluster, plan=plan))
     holding = tuple(_running(gang, snapshot.now) for gang in snapshot.holding)
     pending = tuple(replace(job, promised=None) for job in snapshot.pending)
-    snapshot = replace(snapshot, holding=holding, pending=pending)
+    knobs = what_if.knobs or snapshot.knobs
+    knobs = replace(knobs, policy=what_if.policy or knobs.policy)
+    snapshot = replace(snapshot, holding=holding, pending=pending, knobs=knobs)
     tree = snapshot.tree or topology_tree(snapshot.levels, snapshot.nodes)
     known = _Lengths(snapshot, maker(tree, snapshot.nodes))
     jobs = [known.job(gang.job, gang) for gang in holding]
     jobs += [known.job(job) for job in sorted(pending, key=lambda j: (j.submitted_at, j.id))]
-    policy = what_if.policy or snapshot.knobs.policy
+    nodes = (*snapshot.nodes, *_copies(snapshot.nodes, what_if.nodes_more))
+    fabric = fabric_of_cluster(snapshot.levels, nodes, plan)
+    network = network_of(fabric, fabric, nodes, main_gpu_model(nodes))
+    leaving = frozenset(g.job.id for g in snapshot.holding if g.attempt.kill_at is not None)
     scenario = Scenario(
         jobs=tuple(jobs),
         levels=snapshot.levels,
-        nodes=(*snapshot.nodes, *_copies(snapshot.nodes, what_if.nodes_more)),
-        knobs=replace(snapshot.knobs, policy=policy),
+        nodes=nodes,
+        knobs=knobs,
         costs=NO_COSTS,
+        speeds=lambda: LiveSpeeds(network, leaving),
         step_times=maker,
         begins_with=snapshot,
     )
-    ran = run_on(scenario)
+    ran = run_on(scenario, until=until)
     running = {gang.job.id for gang in holding}
     return tuple(
         Prediction(
@@ -95,11 +83,35 @@ def forecast(
             is_running=job.id in running,
             starts_at=ran[job.id].first_start,
             ends_at=ran[job.id].end,
+            placement=ran[job.id].first_placement,
             remaining=job.work,
             length_from=known.source(job),
         )
         for job in jobs
     )
+
+
+class LiveSpeeds:
+    """Speeds of live gangs: as the network says, but for those that distance can not slow."""
+
+    def __init__(self, network: Network, leaving: Collection[JobId]) -> None:
+        self._speeds = NetworkSpeeds(network)
+        self._known = network.paths.keys()
+        self._leaving = leaving
+        """Gangs that are being stopped: they go when their grace ends, however far they are."""
+
+    def begin(
+        self, attempt: AttemptKey, job: SimulatedJob, placement: Placement
+    ) -> Iterable[Change]:
+        """See Speeds."""
+        is_known = all(each.node in self._known for each in placement.assignments)
+        if not job.gpus or job.id in self._leaving or not is_known:
+            return (Change(attempt, FULL_SPEED),)
+        return self._speeds.begin(attempt, job, placement)
+
+    def end(self, attempt: AttemptKey) -> Iterable[Change]:
+        """See Speeds."""
+        return self._speeds.end(attempt)
 
 
 class _Lengths:
@@ -108,6 +120,7 @@ class _Lengths:
     def __init__(self, snapshot: Snapshot, ladders: Ladders) -> None:
         self._snapshot = snapshot
         self._ladders = ladders
+        self._models: dict[CommunicationProfile | None, str] = {}
 
     def job(self, job: Job, gang: RunningGang | None = None) -> SimulatedJob:
         """The job as the simulated world knows it."""
@@ -126,12 +139,34 @@ class _Lengths:
             work=Duration(max(1, left)),
             gpus=job.spec.gpus,
             spec=job.spec,
+            model=self._model(job.spec.communication),
+            profile=job.spec.communication,
         )
+
+    def _model(self, profile: CommunicationProfile | None) -> str:
+        """A name for it: gangs of one name and shape are taken to step alike."""
+        return self._models.setdefault(profile, f"profile-{len(self._models)}")
 
     def source(self, job: SimulatedJob) -> LengthFrom:
         """Where the guess of its length comes from."""
         is_declared = job.spec.iterations is not None
         return LengthFrom.ITERATIONS if is_declared else LengthFrom.PAST_JOBS
+
+
+def answered(question: ForecastQuestion) -> Forecast:
+    """What becomes of one job, and among how many."""
+    found = forecast(
+        question.snapshot,
+        what_if=question.what_if,
+        links=question.links,
+        until=question.about,
+    )
+    others = [each for each in found if each.job_id != question.about]
+    return Forecast(
+        prediction=next(each for each in found if each.job_id == question.about),
+        jobs_running=sum(each.is_running for each in others),
+        jobs_waiting=sum(not each.is_running for each in others),
+    )
 
 
 def _running(gang: RunningGang, now: Instant) -> RunningGang:

@@ -14,6 +14,7 @@ from scheduler.domain.exit_codes import SIGKILL_EXIT_CODE, SIGTERM_EXIT_CODE, ou
 from scheduler.domain.ids import LevelName, Rank
 from scheduler.domain.instants import SECOND, Instant
 from scheduler.domain.job import Outcome
+from scheduler.domain.placement import Placement
 from scheduler.domain.reservation import AttemptKey
 from scheduler.domain.snapshot import Measured
 from scheduler.ports.cluster import GangOrder, WorkerReport, WorkerState
@@ -31,6 +32,8 @@ class Account:
     saved: float = 0.0
     """Work that the last checkpoint holds."""
     first_start: Instant | None = None
+    first_placement: Placement | None = None
+    """Where it got GPUs first."""
     running: AttemptKey | None = None
     """Its latest attempt."""
     progressed: int = 0

@@ -19,7 +19,7 @@ from scheduler.network.loads import LinkKey, Uplink, load_of, uplink_capacities
 from scheduler.network.sensitivity import GangShape, SensitivityTable
 from scheduler.network.shape import Shape
 from scheduler.network.sharing import Load, SharedLinks
-from simulator.speeds import Change, Speed
+from simulator.speeds import FULL_SPEED, Change, Speed
 from simulator.world import SimulatedJob
 
 Profile = CommunicationProfile
@@ -84,6 +84,9 @@ class _Pattern:
 
     def speed(self, step_s: float) -> Speed:
         """How fast a gang goes whose step takes so long."""
+        if not step_s:
+            # It neither computes nor sends, as far as anybody knows.
+            return FULL_SPEED
         exposed = max(0.0, 1.0 - self.compute_s / step_s)
         return Speed(self.ideal_s / step_s, exposed, step_s)
 
@@ -122,7 +125,6 @@ class NetworkSpeeds:
         self, attempt: AttemptKey, job: SimulatedJob, placement: Placement
     ) -> Iterable[Change]:
         """See Speeds."""
-        assert job.profile is not None, job.id
         site = self._site(placement, job)
         pattern = self._pattern(job, site)
         if not pattern.load.bytes_by_link:
@@ -203,14 +205,15 @@ class NetworkSpeeds:
             load=_by_place(load),
             compute_s=time.compute_s,
             alone_s=time.total_s,
-            ideal_s=self.ideal_step_s(job.profile, job.gpus),
+            ideal_s=self.ideal_step_s(job.profile, job.gpus) or time.total_s,
         )
 
     def ideal_step_s(self, profile: Profile | None, gpus: int) -> float:
-        """The step at the gang's best tier, alone, without congestion."""
+        """The step at the gang's best tier, alone, without congestion; 0 if no tier holds it."""
         gang = GangShape(ranks=gpus)
         found = self._ideal.sensitivity(profile, gang, gpu_model=self.network.gpu_model)
-        return found.best.step_s
+        # A live gang may be larger than what is left of its cluster.
+        return found.best.step_s if found.tiers else 0.0
 
 
 def _around(path: Sequence[str], level: int) -> str:

@@ -19,6 +19,7 @@ from scheduler.domain.event import Event
 from scheduler.domain.ids import JobId, JobName
 from scheduler.domain.instants import DAY, Duration, Instant, after
 from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.placement import Placement
 from scheduler.domain.queue import DEFAULT_PROJECT, Project, Queue
 from scheduler.domain.reservation import AttemptKey
 from scheduler.domain.snapshot import RunningGang, Snapshot
@@ -97,11 +98,11 @@ def replay(scenario: Scenario, *, log: EventLog | None = None) -> RunOutcome:
     return run.outcome()
 
 
-def run_on(scenario: Scenario) -> Mapping[JobId, "RanOn"]:
-    """Run a snapshot's jobs on to their end, as far as they get there."""
+def run_on(scenario: Scenario, *, until: JobId | None = None) -> Mapping[JobId, "RanOn"]:
+    """Run a snapshot's jobs on to their end, as far as they get there; or to the end of one."""
     run = _Run(scenario, None)
     with suppress(StuckError):
-        run.to_the_end()
+        run.to_the_end(until)
     return run.ran_on()
 
 
@@ -112,6 +113,8 @@ class RanOn:
     first_start: Instant | None
     """When it next gets GPUs; the beginning, if it holds some then."""
     end: Instant | None
+    first_placement: Placement | None = None
+    """Where it gets them."""
 
 
 @dataclass(slots=True)
@@ -198,13 +201,13 @@ class _Run:
             self._begin_with(beginning)
         self._failures.begin(names, self._agenda, at=self._clock.now())
 
-    def to_the_end(self) -> None:
-        """Go on until every job has ended."""
+    def to_the_end(self, until: JobId | None = None) -> None:
+        """Go on until every job has ended, or that one."""
         jobs = len(self._scenario.jobs)
         wake_at: Instant | None = None
         if self._scenario.begins_with is not None:
             wake_at = self._settle(self._clock.now())
-        while self._store.jobs_ended < jobs:
+        while self._store.jobs_ended < jobs and until not in self._store.ends:
             at = self._agenda.next_at()
             is_wanted = wake_at is not None and wake_at < after(self._clock.now(), POLL)
             if wake_at is not None and is_wanted and (at is None or wake_at < at):
@@ -229,7 +232,9 @@ class _Run:
         """What became of every job, whether it has ended or not."""
         accounts, ends = self._cluster.accounts, self._store.ends
         return {
-            job.id: RanOn(accounts[job.id].first_start, ends.get(job.id))
+            job.id: RanOn(
+                accounts[job.id].first_start, ends.get(job.id), accounts[job.id].first_placement
+            )
             for job in self._scenario.jobs
         }
 

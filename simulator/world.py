@@ -24,9 +24,9 @@ class SimulatedJob:
     recorded_as: str = ""
     """Its name in the trace."""
     model: str = ""
-    """The model its profile is of; empty with the network model off."""
+    """The model its profile is of: one name, one profile. Empty with the network model off."""
     profile: CommunicationProfile | None = None
-    """Its true network profile; None with the network model off."""
+    """Its true network profile; None with the network model off, or if nobody knows it."""
 
     def __post_init__(self) -> None:
         assert self.work > 0, self.id

@@ -16,6 +16,8 @@
   + WrongSchemaError           the database has another schema than this version works with
   + UnreadableRowError         a stored row is broken or newer than this version can read
   + ClusterUnavailableError    the cluster does not answer; the loop tries again
+  + ForecastBusyError          another forecast is being worked out; try again
+  + ForecastTooLargeError      a forecast takes more time or memory than it may
   + BrokenPlanError            a plan breaks a promise: a bug of ours
 """
 
@@ -189,6 +191,25 @@ class ClusterUnavailableError(SchedulerError):
     """The cluster does not answer; running gangs are untouched and the loop tries again."""
 
     code = "ClusterUnavailable"
+
+
+class ForecastBusyError(SchedulerError):
+    """Forecasts are worked out one at a time."""
+
+    code = "ForecastBusy"
+
+    def __init__(self) -> None:
+        super().__init__("another plan is being worked out")
+
+
+class ForecastTooLargeError(SchedulerError):
+    """A forecast was given up: the cluster has too many jobs, or they run for too long."""
+
+    code = "ForecastTooLarge"
+
+    def __init__(self, limit: str) -> None:
+        super().__init__(f"the plan was given up: it takes more than {limit}")
+        self.limit = limit
 
 
 class BrokenPlanError(SchedulerError):

@@ -9,12 +9,13 @@ import typer
 from rich.table import Table
 
 from scheduler.domain.codec import DecodeError, from_json
+from scheduler.domain.forecast import Prediction, WhatIf
 from scheduler.domain.instants import SECOND, Instant
 from scheduler.domain.snapshot import Snapshot
 from simulator.commands.failing import told_as_errors
 from simulator.commands.showing import console
 from simulator.errors import OptionError
-from simulator.forecasting import Prediction, WhatIf, forecast
+from simulator.forecasting import forecast
 from simulator.staging import check_policy
 
 NOTHING_STARTS_IT = "nothing will start it"

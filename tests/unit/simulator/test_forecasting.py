@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from scheduler.adapters.memory.job_store import MemoryStore
 from scheduler.control.stored import stored_snapshot
 from scheduler.domain.codec import from_json, to_json
+from scheduler.domain.forecast import LengthFrom, Prediction, WhatIf
 from scheduler.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant, after
 from scheduler.domain.job import StopCause
 from scheduler.domain.knobs import PolicyKnobs
@@ -25,7 +26,7 @@ from scheduler.ports.unit import (
     Unit,
 )
 from simulator.app import app
-from simulator.forecasting import LengthFrom, Prediction, WhatIf, forecast
+from simulator.forecasting import forecast
 from tests.builders import a_cluster, a_job, a_snapshot, at
 
 LENGTH = PolicyKnobs().residual_default
