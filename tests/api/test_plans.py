@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -113,8 +114,12 @@ def test_declared_iterations_are_the_length(member: TestClient) -> None:
 
 def test_gangs_on_one_link_slow_each_other_down(door: FrontDoor, member: TestClient) -> None:
     heavy = {"gradientBytes": 4_000_000_000, "computeSeconds": 0.05}
-    half = {"workers": 2, "gpusPerWorker": 4, "communication": heavy}
-    spread = {**half, "topology": {"spread": {"by": "node", "workersMax": 1}}}
+    spread: dict[str, Any] = {
+        "workers": 2,
+        "gpusPerWorker": 4,
+        "communication": heavy,
+        "topology": {"spread": {"by": "node", "workersMax": 1}},
+    }
     alone = member.post(PLAN, json=a_file("new", **spread))
     assert alone.status_code == 200, alone.text
     submitted(door, "neighbour", **spread)
