@@ -199,11 +199,13 @@ class ClusterWatch:
         self.leaving = {name: reason for name, reason in reasons if reason is not None}
 
     def _take_reports(self, view: ClusterView) -> bool:
+        is_whole = self._sequence is None
+        if not (is_whole or view.workers or view.attempts_complete):
+            return False
         fresh: dict[AttemptKey, dict[Rank, WorkerReport]] = {}
         for report in view.workers:
             fresh.setdefault(report.attempt, {})[report.rank] = report
-        is_whole = self._sequence is None
-        self.arrived |= fresh.keys() - self.reports.keys()
+        self.arrived.update([key for key in fresh if key not in self.reports])
         changed = {key for key, reports in fresh.items() if self.reports.get(key) != reports}
         changed |= view.attempts_complete - self._complete
         self._news |= changed

@@ -22,6 +22,8 @@ ONCE_MADE = frozenset({AttemptPhase.PREPARED, AttemptPhase.RELEASED, AttemptPhas
 class Gang:
     """A job, its attempt that has not ended, and what the cluster says of its workers."""
 
+    key: AttemptKey
+    """Names the attempt."""
     job: Job
     attempt: Attempt
     reservations: tuple[Reservation, ...]
@@ -31,11 +33,6 @@ class Gang:
     """Ranks without a report are known not to exist and will not be made any more."""
     last_step_at: Instant | None = None
     """Last reported step of this attempt, as far as it was looked up."""
-
-    @property
-    def key(self) -> AttemptKey:
-        """Names the attempt."""
-        return AttemptKey(self.job.id, self.attempt.number)
 
     @property
     def nodes(self) -> tuple[NodeName, ...]:
@@ -57,12 +54,15 @@ class Gang:
     @property
     def is_untouched(self) -> bool:
         """Whether no rank is known to have ended: none has reported so, none is known missing."""
-        return not (self.attempt.worker_ends or self.absent_are_down) and not any(
-            report.state in TERMINAL_STATES for report in self.reports.values()
-        )
+        if self.attempt.worker_ends or self.absent_are_down:
+            return False
+        states = {report.state for report in self.reports.values()}
+        return states.isdisjoint(TERMINAL_STATES)
 
     def in_state(self, *states: WorkerState) -> bool:
         """Whether every rank is in one of these states by its report, or its end is recorded."""
+        if not (self.reports or self.attempt.worker_ends):
+            return False
         ended = self.ended_ranks if WorkerState.ENDED in states else frozenset()
         return all(
             rank in ended or (rank in self.reports and self.reports[rank].state in states)

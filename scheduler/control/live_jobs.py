@@ -100,6 +100,9 @@ class LiveJobs:
         held = () if live is None else live.reservations
         if held is not held_before and held != held_before:
             self._standing.holds(held_before, held)
+        if before is not None and live is not None and not (job.promised or before.job.promised):
+            self.attempts[job.id] = live
+            return
         self._remove(job.id)
         if live is not None:
             self.attempts[job.id] = live

@@ -286,10 +286,12 @@ class ControlLoop:
         self._decision = self._decide(moment.now)
         self._basis = basis
         plan = self._decision.plan
-        if withdraw_promises(plan, self._live, self._outside, epoch=epoch):
+        if plan.withdraw and withdraw_promises(plan, self._live, self._outside, epoch=epoch):
             self._basis = None
             return True
-        has_lost_waits = claim_waits(plan, self._live, self._outside, epoch=epoch)
+        has_lost_waits = bool(plan.waits) and claim_waits(
+            plan, self._live, self._outside, epoch=epoch
+        )
         if not (plan.start or plan.stop or plan.promise):
             # Noted clocks change nothing that the same decision would not find again.
             self._basis = None if has_lost_waits else self._present_basis()
@@ -397,7 +399,7 @@ class ControlLoop:
             self._watch.next_loss(moment.now, moment.knobs.node_lost_after),
             self._watch.next_end(),
         )
-        return min((at for at in instants if at is not None), default=None)
+        return min([at for at in instants if at is not None], default=None)
 
     def _next_tick(self, now: Instant) -> Instant:
         latest = after(now, self._poll)

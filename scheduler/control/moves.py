@@ -6,7 +6,7 @@ a reason  ──▶ Stopping: a worker ended, a cancel, a lost node, a time that
 else      ──▶ Reserved ▶ Preparing ▶ Prepared ▶ Released ▶ Running, as the workers come up
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scheduler.control import events
@@ -98,20 +98,23 @@ def _move_whole(gang: Gang, moment: Moment) -> Move | None:
     return _rise(gang, moment) if cause is None else _stop(gang, cause, moment)
 
 
-def due_instants(gang: Gang, moment: Moment) -> Iterator[Instant]:
-    """When the passing of time alone may bring a move."""
+def next_due(gang: Gang, moment: Moment) -> Instant | None:
+    """When the passing of time alone may bring a move; later than now."""
     attempt, spec = gang.attempt, gang.job.spec
+    instants: list[Instant] = []
     if attempt.phase is AttemptPhase.STOPPING:
         if attempt.kill_at is not None and moment.lost_nodes:
-            yield attempt.kill_at
-        return
-    if attempt.phase is not AttemptPhase.RUNNING:
-        yield _start_timeout_at(gang, moment)
-    if spec.run_time_max is not None:
-        yield after(attempt.created_at, spec.run_time_max)
-    overdue_at = hang_at(gang)
-    if overdue_at is not None:
-        yield overdue_at
+            instants.append(attempt.kill_at)
+    else:
+        if attempt.phase is not AttemptPhase.RUNNING:
+            instants.append(_start_timeout_at(gang, moment))
+        if spec.run_time_max is not None:
+            instants.append(after(attempt.created_at, spec.run_time_max))
+        overdue_at = hang_at(gang)
+        if overdue_at is not None:
+            instants.append(overdue_at)
+    # Most gangs that run wait for nothing but their end.
+    return min((at for at in instants if at > moment.now), default=None) if instants else None
 
 
 def hang_at(gang: Gang) -> Instant | None:
@@ -181,6 +184,7 @@ def _job_after_end(gang: Gang, outcome: Outcome, moment: Moment) -> Gang:
         restarts_user=then.restarts_user,
         restarts_infra=then.restarts_infra,
         failures_in_row=then.failures_in_row,
+        revision=gang.job.revision + 1,
     )
     if outcome in {Outcome.PREEMPTED, Outcome.UPGRADED}:
         knobs = moment.knobs_of(job.spec.queue)
@@ -327,9 +331,12 @@ def _to_running(gang: Gang, moment: Moment) -> Move:
     attempt = replace(
         gang.attempt.moved_to(AttemptPhase.RUNNING, at=moment.now), running_since=moment.now
     )
-    job = gang.job.moved_to(JobPhase.RUNNING, at=moment.now)
-    if job.first_started_at is None:
-        job = replace(job, first_started_at=moment.now)
+    started_at = gang.job.first_started_at
+    job = replace(
+        gang.job.moved_to(JobPhase.RUNNING, at=moment.now),
+        first_started_at=moment.now if started_at is None else started_at,
+        revision=gang.job.revision + 1,
+    )
     gang = replace(gang, job=job, attempt=attempt)
     return Move(gang=gang, events=(events.gang_started(job, attempt, moment.now),))
 

@@ -13,7 +13,7 @@ from typing import assert_never
 from scheduler.control.cluster_watch import ClusterWatch
 from scheduler.control.gang import ONCE_MADE, TERMINAL_STATES, Gang
 from scheduler.control.live_jobs import LiveJobs
-from scheduler.control.moves import Moment, Move, due_instants, hang_at, next_move
+from scheduler.control.moves import Moment, Move, hang_at, next_due, next_move
 from scheduler.control.outside import Outside
 from scheduler.control.strays import Strays
 from scheduler.control.writing import as_written, step_of, unit_of
@@ -112,17 +112,19 @@ class Settling:
 
     def _advance(self, job_id: JobId, moment: Moment, epoch: Epoch) -> Gang | None:
         """The gang as it is then; None if there is none any more."""
+        live = self._live.attempts.get(job_id)
+        if live is None:
+            return None
+        gang: Gang | None = self._gang(live)
         for _ in range(MOVES_MAX):
-            live = self._live.attempts.get(job_id)
-            if live is None:
-                return None
-            gang = self._with_last_step(self._gang(live), moment)
+            if gang is None:
+                break
+            gang = self._with_last_step(gang, moment)
             self._ask(gang, moment)
             move = next_move(gang, moment)
             if move is None:
                 return gang
-            if not self._write(gang, move, epoch):
-                break
+            gang = self._write(gang, move, epoch)
         live = self._live.attempts.get(job_id)
         return None if live is None else self._gang(live)
 
@@ -154,8 +156,7 @@ class Settling:
         return taken
 
     def _note_due(self, job_id: JobId, gang: Gang | None, moment: Moment) -> None:
-        instants = () if gang is None else due_instants(gang, moment)
-        at = min((at for at in instants if at > moment.now), default=None)
+        at = None if gang is None else next_due(gang, moment)
         if at is None:
             self._due.pop(job_id, None)
         elif self._due.get(job_id) != at:
@@ -165,6 +166,7 @@ class Settling:
     def _gang(self, live: RunningGang) -> Gang:
         key = AttemptKey(live.job.id, live.attempt.number)
         return Gang(
+            key=key,
             job=live.job,
             attempt=live.attempt,
             reservations=live.reservations,
@@ -235,7 +237,8 @@ class Settling:
             case _:
                 assert_never(wish)
 
-    def _write(self, before: Gang, move: Move, epoch: Epoch) -> bool:
+    def _write(self, before: Gang, move: Move, epoch: Epoch) -> Gang | None:
+        """The gang as it goes on; None if it has ended, or had changed meanwhile."""
         after_move = as_written(before, move.gang)
         step = step_of(before, after_move)
         reach(step.before)
@@ -245,13 +248,13 @@ class Settling:
         except ConflictError:
             self._has_lost_a_race = True
             self._again.add(before.job.id)
-            return False
+            return None
         reach(step.after)
         self._tell(before, move)
         if after_move.attempt.phase is AttemptPhase.ENDED:
             self._live.put(after_move.job, None)
             self._forget_attempt(after_move)
-            return False
+            return None
         self._live.put(
             after_move.job,
             RunningGang(
@@ -260,7 +263,10 @@ class Settling:
                 reservations=after_move.reservations,
             ),
         )
-        return True
+        absent_are_down = self._absent_are_down(after_move.key, after_move.attempt)
+        if absent_are_down is after_move.absent_are_down:
+            return after_move
+        return replace(after_move, absent_are_down=absent_are_down)
 
     def _forget_attempt(self, gang: Gang) -> None:
         self._asked.pop(gang.key, None)

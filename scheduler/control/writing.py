@@ -82,7 +82,7 @@ def unit_of(before: Gang, after: Gang, move: Move, epoch: Epoch) -> Unit:
 
 def as_written(before: Gang, after: Gang) -> Gang:
     """`after` as the store holds it now: a changed job has the next revision."""
-    if after.job is before.job:
+    if after.job is before.job or after.job.revision == before.job.revision + 1:
         return after
     return replace(after, job=revised(after.job, before.job))
 

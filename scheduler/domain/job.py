@@ -287,11 +287,15 @@ class JobSpec:
     @property
     def workers(self) -> int:
         """Workers of the whole gang."""
+        if len(self.roles) == 1:
+            return self.roles[0].workers
         return sum(role.workers for role in self.roles)
 
     @property
     def gpus(self) -> int:
         """GPUs of the whole gang."""
+        if len(self.roles) == 1:
+            return self.roles[0].workers * self.roles[0].gpus_per_worker
         return sum(role.workers * role.gpus_per_worker for role in self.roles)
 
 

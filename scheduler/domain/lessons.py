@@ -67,6 +67,8 @@ class Lessons(Generic[T]):
 
     def _forget(self, kind: Kind, before: Instant) -> None:
         ages = self._ages[kind]
+        if len(ages) <= self._kept and ages[0].at >= before:
+            return
         old = bisect_left(ages, before, key=lambda key: key.at)
         gone = max(old, len(ages) - self._kept)
         for key in ages[:gone]:

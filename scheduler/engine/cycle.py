@@ -39,8 +39,8 @@ def decide_on(standing: Standing, snapshot: Snapshot, policy_maker: PolicyMaker)
     # 1. Put the waiting line in the policy's order.
     snapshot = _with_step_times(snapshot, standing)
     policy = policy_maker(snapshot)
-    if not len(standing.line) and policy.ranks is None and policy.moves is None:
-        # Nobody waits, and who runs is left alone.
+    if not len(standing.line) and _leaves_alone(policy):
+        # Nobody waits, and who runs stays where it is.
         return Decision(plan=Plan(made_on=snapshot.version, next_wakeup=policy.next_decision_at()))
     standing.line.sort(policy, snapshot.now)
     scratch = Scratch(
@@ -73,6 +73,11 @@ def decide_on(standing: Standing, snapshot: Snapshot, policy_maker: PolicyMaker)
         next_wakeup=_next_wakeup(scratch),
     )
     return Decision(plan=plan, blocked=scratch.blocked, alike=scratch.alike, stuck=scratch.stuck)
+
+
+def _leaves_alone(policy: Policy) -> bool:
+    """Whether the gangs that run are kept, and none would gain by moving."""
+    return policy.ranks is None and (policy.moves is None or not policy.moves.upgradable())
 
 
 def _keep_promises(scratch: Scratch) -> None:

@@ -45,12 +45,12 @@ class Holds:
     scratch: Scratch
     elders: Elders
     held: list[_Hold] = field(default_factory=list)
-    gpus: int = field(init=False)
-    """Of the whole cluster."""
     _left: dict[int, list[int]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.gpus = sum(node.gpus for node in self.scratch.standing.free.nodes)
+    @property
+    def gpus(self) -> int:
+        """Of the whole cluster."""
+        return sum(node.gpus for node in self.scratch.standing.free.nodes)
 
     def instead(self, waiting: Waiting) -> Placement | Blocked | None:
         """For a job that finds no room outside held domains: a place inside that it will have left

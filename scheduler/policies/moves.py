@@ -78,7 +78,7 @@ class Moves:
         found = [
             (-self._saving_max(gang), gang.job.id, gang)
             for gang in self._snapshot.holding
-            if gang.attempt.placement.tier and self._may_move(gang)
+            if gang.attempt.placement.tier and self._is_slow(gang) and self._may_move(gang)
         ]
         return [gang for saving, _, gang in sorted(found, key=lambda each: each[:2]) if saving]
 
@@ -88,14 +88,21 @@ class Moves:
         saved = self._saving(gang, self._step_s(gang.job, placement))
         return saved >= knobs.benefit_min * self.price(gang)
 
+    def _is_slow(self, gang: RunningGang) -> bool:
+        """Whether it would gain anything at its best tier. Few gangs are, whatever the hour."""
+        times = self._snapshot.step_times
+        assert times is not None, "the engine brings them"
+        rungs = times.ladder(gang.job).rungs
+        if not rungs:
+            return False
+        now_s = times.step_s(gang.job, gang.attempt.placement)
+        return now_s > rungs[0].step_s * (1.0 + TIE_GAP)
+
     def _saving_max(self, gang: RunningGang) -> int:
         """Run time saved at the best tier, if that is worth a move at all; else 0."""
         times = self._snapshot.step_times
         assert times is not None, "the engine brings them"
-        ladder = times.ladder(gang.job)
-        if not ladder.rungs:
-            return 0
-        saved = self._saving(gang, ladder.best.step_s)
+        saved = self._saving(gang, times.ladder(gang.job).best.step_s)
         return saved if saved >= self._knobs(gang.job).benefit_min * self.price(gang) else 0
 
     def _saving(self, gang: RunningGang, step_s: float) -> int:

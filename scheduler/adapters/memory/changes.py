@@ -1,6 +1,5 @@
 """Each change of a unit, carried out on the tables of the memory store."""
 
-from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import assert_never
 
@@ -55,16 +54,18 @@ from scheduler.ports.unit import (
 )
 
 
-@dataclass(slots=True)
 class UnitInProgress:
     """One unit while it is carried out."""
 
-    tables: Tables
-    undo: UndoLog = field(default_factory=UndoLog)
-    touched: dict[JobId, None] = field(default_factory=dict)
-    """Jobs that readers of changes must look at again."""
-    deleted: list[tuple[Job, DeleteJob]] = field(default_factory=list)
-    lessons: list[RecordWaits | RecordEnd] = field(default_factory=list)
+    __slots__ = ("deleted", "lessons", "tables", "touched", "undo")
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        self.undo = UndoLog()
+        self.touched: dict[JobId, None] = {}
+        """Jobs that readers of changes must look at again."""
+        self.deleted: list[tuple[Job, DeleteJob]] = []
+        self.lessons: list[RecordWaits | RecordEnd] = []
 
     def next_sequence(self) -> Sequence:
         """The store's next sequence number."""
@@ -80,7 +81,7 @@ def carry_out(unit: Unit, tables: Tables) -> Sequence:
     """Write a unit, or raise and leave the tables as they were."""
     if unit.epoch is not None and unit.epoch != tables.lease.epoch:
         raise StaleEpochError(mine=unit.epoch, current=tables.lease.epoch)
-    work = UnitInProgress(tables=tables)
+    work = UnitInProgress(tables)
     before, last_before = tables.singles, tables.sequence
     try:
         for change in unit.changes:
