@@ -21,7 +21,15 @@ import httpx2
 from tests.polling import wait_until
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["server.app", "server.serving", "tests.servers"])
+_FORKS.set_forkserver_preload(
+    [
+        "server.app",
+        "server.serving",
+        "server.kubernetes_home",
+        "scheduler.adapters.kubernetes.cluster",
+        "tests.servers",
+    ]
+)
 
 _NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Servers of tests speak plain HTTP: reading all certificates for each request takes long."""

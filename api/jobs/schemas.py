@@ -29,7 +29,8 @@ class JobStatus(Reply):
     workers: int
     gpus: int
     attempts: int = 0
-    """Attempts made so far; the latest has number `attempts - 1`."""
+    """Attempts made so far; the latest has number `attempts - 1`. Those that were preempted, moved
+    or drained are among them and count as neither of the restarts below."""
     restarts_after_failure: int = 0
     """Counted against failurePolicy.maxRestarts."""
     restarts_after_loss: int = 0

@@ -16,6 +16,8 @@ from cli.times import age, brief, fine, now, parse, to_the_second
 
 EVENTS_MAX = 500
 EVENTS_IN_DESCRIBE = 20
+UNCOUNTED = frozenset({"Preempted", "Upgraded", "Drained"})
+"""Outcomes of attempts that were ended for others, or for nodes: they count against nothing."""
 PLACEMENT = "placement"
 """Not a kind of object: `describe` draws it for a job."""
 
@@ -63,7 +65,7 @@ def describe(session: Session, *, kind: str, name: str | None, show_events: bool
 def _describe_job(client: Client, name: str, *, show_events: bool) -> None:
     job = JobObject.model_validate(client.get(client.job_path(name)))
     attempts = AttemptList.model_validate(client.get(client.job_path(name, "attempts"))).items
-    _describe_general(job)
+    _describe_general(job, attempts)
     if attempts:
         _describe_attempts(attempts)
         _describe_progress(attempts[-1])
@@ -75,8 +77,9 @@ def _describe_job(client: Client, name: str, *, show_events: bool) -> None:
     _print_why(WhyView.model_validate(client.get(client.job_path(name, "why"))), indent="  ")
 
 
-def _describe_general(job: JobObject) -> None:
+def _describe_general(job: JobObject, attempts: list[AttemptView]) -> None:
     status = job.status
+    for_others = sum(attempt.outcome in UNCOUNTED for attempt in attempts)
     labels = ",".join(f"{key}={value}" for key, value in sorted(job.metadata.labels.items()))
     output.fields(
         (
@@ -99,7 +102,8 @@ def _describe_general(job: JobObject) -> None:
             ("Ran", _span(status.start_time, status.end_time)),
             ("Attempts", status.attempts),
             ("Restarts", f"{status.restarts_after_failure} after failures of the program, "
-             f"{status.restarts_after_loss} after losses of the cluster"),
+             f"{status.restarts_after_loss} after losses of the cluster, "
+             f"{for_others} uncounted (preempted, moved or drained)"),
         )
     )  # fmt: skip
 

@@ -1,6 +1,7 @@
 """What tests on a control plane may ask for: the control plane, and a place of their own on it."""
 
 import itertools
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.api_objects import ApiObjects, Object
-from tests.cluster.control_plane import ControlPlane
+from tests.cluster.control_plane import JOINS, ControlPlane, ReachedControlPlane, joined
 from tests.cluster.kubelet import Kubelet
 from tests.cluster.nodes import NODES
 from tests.polling import wait_until
@@ -18,8 +19,13 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReachedControlPlane]:
     """A real control plane, one for the whole run."""
+    if kubeconfig := os.environ.get(JOINS):
+        plane = joined(Path(kubeconfig))
+        yield plane
+        plane.objects.close()
+        return
     with ControlPlane(tmp_path_factory.mktemp("control-plane")) as running:
         yield running
 
@@ -28,7 +34,7 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
 class Place:
     """A namespace and nodes of one test."""
 
-    control_plane: ControlPlane
+    control_plane: ReachedControlPlane
     namespace: str
     kubelet: Kubelet
 
@@ -57,17 +63,17 @@ class Place:
 
 
 @pytest.fixture
-def place(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Place]:
+def place(control_plane: ReachedControlPlane, tmp_path: Path) -> Iterator[Place]:
     """A new namespace; it and every node are gone after the test."""
     with a_place(control_plane, tmp_path / "kubelet") as made:
         yield made
 
 
 @contextmanager
-def a_place(control_plane: ControlPlane, folder: Path) -> Iterator[Place]:
+def a_place(control_plane: ReachedControlPlane, folder: Path) -> Iterator[Place]:
     """A new namespace with a kubelet; pods, nodes and namespace are removed at the end."""
     objects = control_plane.objects
-    name = f"test-{next(_numbers)}"
+    name = f"test-{os.getpid()}-{next(_numbers)}"
     new_namespace(objects, name)
     with Kubelet(objects, folder) as kubelet:
         place = Place(control_plane=control_plane, namespace=name, kubelet=kubelet)

@@ -12,6 +12,7 @@ import secrets
 import signal
 import subprocess
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -46,19 +47,72 @@ WITHOUT_NODES = (
 # A node that is lost is found out within a test's patience.
 JUDGING_NODES = ("--node-monitor-period=1s", "--node-monitor-grace-period=15s")
 
+JOINS = "DALLY_TEST_CONTROL_PLANE"
+"""Names the kubeconfig of a control plane that another process runs, to be used by this one too."""
 
-class ControlPlane:
-    """A running control plane, gone with its data at the end."""
+
+class ReachedControlPlane:
+    """A control plane that runs, and its admin."""
+
+    def __init__(self, url: str, *, token: str, ca: Path, kubeconfig: Path) -> None:
+        self.url = url
+        self.token = token
+        self.ca = ca
+        self.kubeconfig = kubeconfig
+
+    @cached_property
+    def objects(self) -> ApiObjects:
+        """An admin's client."""
+        return ApiObjects(self.url, token=self.token, ca=self.ca)
+
+    def restart_api_server(self) -> None:
+        """Only who has started it can do that."""
+        not_run(f"a control plane of another process ({JOINS}) is not restarted")
+
+    def write_kubeconfig(
+        self, path: Path, *, url: str = "", token: str = "", token_file: Path | None = None
+    ) -> Path:
+        """A kubeconfig for this control plane, or for a proxy in front of it at `url`."""
+        user = {"tokenFile": str(token_file)} if token_file else {"token": token or self.token}
+        cluster = {"server": url or self.url, "certificate-authority": str(self.ca)}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "tests",
+            "clusters": [{"name": "tests", "cluster": cluster}],
+            "users": [{"name": "tests", "user": user}],
+            "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": "tests"}}],
+        }
+        path.write_text(json.dumps(config))
+        return path
+
+
+def joined(kubeconfig: Path) -> ReachedControlPlane:
+    """The control plane of a kubeconfig that `write_kubeconfig` has written."""
+    config = json.loads(kubeconfig.read_text())
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    return ReachedControlPlane(
+        cluster["server"],
+        token=user["token"],
+        ca=Path(cluster["certificate-authority"]),
+        kubeconfig=kubeconfig,
+    )
+
+
+class ControlPlane(ReachedControlPlane):
+    """A control plane that runs here, gone with its data at the end."""
 
     def __init__(self, folder: Path, *, address: str = LOOPBACK) -> None:
         """`address` is one that pods reach, where whole nodes join; then every controller runs."""
-        self.folder = folder
-        self.token = secrets.token_hex(16)
-        self._address = address
         etcd, peers, api = free_ports(3)
-        self.url = f"https://{address}:{api}"
-        self.ca = folder / "pki" / "apiserver.crt"
-        self.kubeconfig = folder / "kubeconfig"
+        super().__init__(
+            f"https://{address}:{api}",
+            token=secrets.token_hex(16),
+            ca=folder / "pki" / "apiserver.crt",
+            kubeconfig=folder / "kubeconfig",
+        )
+        self.folder = folder
+        self._address = address
         self._etcd = f"http://127.0.0.1:{etcd}"
         self._peers = f"http://127.0.0.1:{peers}"
         self._programs = programs(KUBERNETES, ETCD)
@@ -97,23 +151,6 @@ class ControlPlane:
         """It answers again."""
         self._processes.resume("kube-apiserver")
 
-    def write_kubeconfig(
-        self, path: Path, *, url: str = "", token: str = "", token_file: Path | None = None
-    ) -> Path:
-        """A kubeconfig for this control plane, or for a proxy in front of it at `url`."""
-        user = {"tokenFile": str(token_file)} if token_file else {"token": token or self.token}
-        cluster = {"server": url or self.url, "certificate-authority": str(self.ca)}
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "tests",
-            "clusters": [{"name": "tests", "cluster": cluster}],
-            "users": [{"name": "tests", "user": user}],
-            "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": "tests"}}],
-        }
-        path.write_text(json.dumps(config))
-        return path
-
     def _start(self) -> None:
         (self.folder / "pki").mkdir(parents=True)
         self._make_service_account_key()
@@ -132,7 +169,6 @@ class ControlPlane:
         )
         self._start_api_server()
         self._wait_for_api_server()
-        self.objects = ApiObjects(self.url, token=self.token, ca=self.ca)
         self._start_controllers()
         self._wait_for_controllers()
 

@@ -18,7 +18,7 @@ from scheduler.domain.job import Outcome, Role
 from scheduler.ports.cluster import GangOrder
 from tests.cluster.api_objects import ApiError, Object
 from tests.cluster.cluster_fixtures import Place, a_place
-from tests.cluster.control_plane import ControlPlane
+from tests.cluster.control_plane import ReachedControlPlane
 from tests.cluster.nodes import a_node
 from tests.contract.cluster_worlds import LEVELS, NO_SUCH_COMMAND, NODES, Deed, WallClock
 from tests.gangs import an_order
@@ -38,7 +38,7 @@ class KubernetesWorld:
 
     def __init__(
         self,
-        control_plane: ControlPlane,
+        control_plane: ReachedControlPlane,
         folder: Path,
         *,
         kubeconfig: Path | None = None,

@@ -27,9 +27,32 @@ SETTLING_S_MAX = 240.0
 """Of a batch, all jobs may be left to the last server."""
 SHARE_KILLED_IN_START = 0.2
 SIGKILLED = -9
+FOR_OTHERS = frozenset({"Preempted", "Upgraded"})
+"""Outcomes of attempts that the policy ends so that another job runs, or this one runs closer."""
+
+ASK_S = 0.05
+LOOK_S = 0.2
+"""How often the client asks for something, and looks at all jobs: a list costs the server more than
+all else that it does here."""
 
 TWO_NODES = "topology: {racks: [{name: r1, nodes: 2, gpus: 32}]}\n"
 POLICY = "policy: {policy: sjf, restartBackoff: 100ms, restartBackoffMax: 100ms}\n"
+
+
+class Pace:
+    """Something is due at once, and then not more often than every so many seconds."""
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
+        self._due_at = 0.0
+
+    def is_due(self) -> bool:
+        """Whether it is now; then not again for a while."""
+        now = time.monotonic()
+        if now < self._due_at:
+            return False
+        self._due_at = now + self._every_s
+        return True
 
 
 class KillingGround:
@@ -61,6 +84,8 @@ class KillingGround:
         self._database_url = database_url or f"sqlite:///{folder / 'data' / 'dally.db'}"
         self.kills: Counter[str] = Counter()
         """How often the server died, by point; `random` for deaths at a random time."""
+        self.evictions = 0
+        """Attempts that the policy stopped for other jobs."""
         self.acknowledged: dict[str, Story] = {}
         """Jobs of which the client has read that they were accepted."""
         self.on_over: Callable[[], None] = lambda: None
@@ -83,8 +108,10 @@ class KillingGround:
         self._want(jobs_for(point))
         self.server.launch(DALLYD_KILL_POINT=f"{point}:{times_of(point)}")
 
+        looks = Pace(LOOK_S)
+
         def is_dead() -> bool:
-            if self.server.is_up() and self._is_over_or_dying():
+            if self.server.is_up() and looks.is_due() and self._is_over_or_dying():
                 # The jobs went past the point: what they do at once depends on the machine's load.
                 self._want(jobs_for(point))
             return not self.server.is_up()
@@ -110,7 +137,12 @@ class KillingGround:
     def settle_accounts(self) -> None:
         """Let a last server bring everything to its end, and compare the books."""
         self.server.start()
-        self._drive(self._is_over, "every job has ended", within_s=SETTLING_S_MAX)
+        looks = Pace(LOOK_S)
+        self._drive(
+            lambda: looks.is_due() and self._is_over(),
+            "every job has ended",
+            within_s=SETTLING_S_MAX,
+        )
         self._check_jobs()
         self._check_ledger()
         self.on_over()
@@ -141,10 +173,11 @@ class KillingGround:
     ) -> None:
         """Ask for what is wanted until something is so; servers may die meanwhile."""
         end = time.monotonic() + within_s
+        requests = Pace(ASK_S)
         while not is_done():
             assert time.monotonic() < end, f"not within {within_s:g} s: {what}; {self._state()}"
             try:
-                if self.server.is_serving():
+                if self.server.is_serving() and requests.is_due():
                     self._ask()
             except httpx2.TransportError:
                 # Not acknowledged: asked again when there is a server.
@@ -229,10 +262,17 @@ class KillingGround:
             answer = self.server.request("GET", f"/api/v1/projects/default/jobs/{name}")
             assert answer.status_code == 200, f"{name} was accepted and is lost"
             status = answer.json()["status"]
-            assert status["phase"] == story.phase, f"{name}: {status}"
-            assert status["restartsAfterLoss"] == story.losses, f"{name}: {status}"
-            attempts = status["attempts"] if story.attempts is None else story.attempts
-            assert status["attempts"] == attempts, f"{name}: {status}"
+            path = f"/api/v1/projects/default/jobs/{name}/attempts"
+            attempts = self.server.request("GET", path).json()["items"]
+            outcomes = [attempt["outcome"] for attempt in attempts]
+            told = f"{name}: {status}, {outcomes}"
+            assert status["phase"] == story.phase, told
+            assert status["restartsAfterLoss"] == story.losses, told
+            assert status["restartsAfterFailure"] == story.attempts - 1 - story.losses, told
+            # An attempt that is stopped for another job's sake counts against nothing.
+            evictions = sum(outcome in FOR_OTHERS for outcome in outcomes)
+            assert status["attempts"] - evictions == story.attempts, told
+            self.evictions += evictions
 
     def _check_ledger(self) -> None:
         starts = [tuple(line.split()) for line in self.ledger.read_text().splitlines()]

@@ -16,8 +16,8 @@ class Story:
     script: str
     """Run by each worker, after it has written itself into the ledger."""
     phase: str
-    attempts: int | None
-    """None: as many as it is stopped for others."""
+    attempts: int
+    """Besides those that are stopped for others."""
     losses: int = 0
     """Attempts among them that the story itself loses to the cluster."""
     spec: Mapping[str, object] = field(default_factory=dict)
@@ -51,7 +51,7 @@ STORIES: Mapping[str, Story] = {
     "gives-way": Story(
         script="sleep 1.5",
         phase="Succeeded",
-        attempts=None,
+        attempts=1,
         spec={"workers": 2, "gpusPerWorker": 32},
     ),
     "barges-in": Story(script="sleep 0.2", phase="Succeeded", attempts=1, comes_after="gives-way"),

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from tests.cluster.api_objects import ApiError, ApiObjects
-from tests.cluster.control_plane import ControlPlane
+from tests.cluster.control_plane import ReachedControlPlane
 from tests.cluster.definitions import add_definitions
 from tests.helm.helm_program import CHART, NAMESPACE, Helm, Manifest, pods_of
 from tests.helm.value_sets import VALUE_SETS
@@ -59,7 +59,7 @@ SERVER_MAY_NOT = [
 
 
 @pytest.fixture(scope="module")
-def objects(control_plane: ControlPlane) -> Iterator[ApiObjects]:
+def objects(control_plane: ReachedControlPlane) -> Iterator[ApiObjects]:
     """An admin's client; namespaces in which every pod must be restricted."""
     names = (NAMESPACE, "dally-jobs", "vision-jobs", "team-a", "team-b")
     client = control_plane.objects
@@ -115,7 +115,7 @@ def test_every_pod_passes_the_level_restricted(helm: Helm, objects: ApiObjects, 
 
 @pytest.fixture
 def installed(
-    helm: Helm, objects: ApiObjects, control_plane: ControlPlane, tmp_path: Path
+    helm: Helm, objects: ApiObjects, control_plane: ReachedControlPlane, tmp_path: Path
 ) -> Iterator[Helm]:
     """Helm with a cluster where the chart is installed, with an exclusive and a shared pool."""
     kubeconfig = control_plane.write_kubeconfig(tmp_path / "kubeconfig")
@@ -157,7 +157,7 @@ def test_the_servers_account_has_exactly_its_rights(objects: ApiObjects) -> None
 
 @pytest.mark.usefixtures("installed")
 def test_in_an_exclusive_pool_only_dally_takes_gpus(
-    objects: ApiObjects, control_plane: ControlPlane
+    objects: ApiObjects, control_plane: ReachedControlPlane
 ) -> None:
     pool = [{"key": "dally.internal/pool", "operator": "Exists"}]
     anything = [{"operator": "Exists"}]
@@ -211,7 +211,7 @@ def test_a_release_lives_through_upgrade_rollback_and_uninstall(
 
 
 def test_namespaces_of_workers_outlive_the_release(
-    helm: Helm, objects: ApiObjects, control_plane: ControlPlane, tmp_path: Path
+    helm: Helm, objects: ApiObjects, control_plane: ReachedControlPlane, tmp_path: Path
 ) -> None:
     kubeconfig = control_plane.write_kubeconfig(tmp_path / "kubeconfig")
     there = Helm(program=helm.program, home=helm.home, kubeconfig=kubeconfig)

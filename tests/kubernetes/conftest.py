@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.cluster_fixtures import Place
-from tests.cluster.control_plane import ControlPlane
+from tests.cluster.control_plane import ReachedControlPlane
 from tests.kubernetes.faulty_world import FaultyWorld
 from tests.kubernetes.served import ServedCluster
 
@@ -19,7 +19,7 @@ def served(request: pytest.FixtureRequest, place: Place, tmp_path: Path) -> Iter
 
 
 @pytest.fixture
-def world(control_plane: ControlPlane, tmp_path: Path) -> Iterator[FaultyWorld]:
+def world(control_plane: ReachedControlPlane, tmp_path: Path) -> Iterator[FaultyWorld]:
     """The adapter with a fault proxy between it and the API server."""
     with FaultyWorld(control_plane, tmp_path) as made:
         yield made

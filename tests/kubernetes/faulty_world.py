@@ -17,12 +17,12 @@ from scheduler.domain.topology import Node
 from scheduler.ports.cluster import WorkerReport, WorkerState
 from tests.cluster.api_objects import Object
 from tests.cluster.cluster_fixtures import Place
-from tests.cluster.control_plane import ControlPlane
+from tests.cluster.control_plane import ReachedControlPlane
 from tests.cluster.fault_proxy import FaultProxy
 from tests.contract.cluster_worlds import LEVELS, RUNS, Deed
 from tests.contract.kubernetes_world import KubernetesWorld
 from tests.gangs import a_key
-from tests.polling import wait_until
+from tests.polling import DEADLINE_S, wait_until
 
 KEY = a_key()
 WATCH = WatchTimes(
@@ -43,7 +43,7 @@ NODES = NodeRules(levels=LEVELS, shrunk_after_s=1.0, ready_after_s=0.5)
 class FaultyWorld:
     """Everything one test of faults needs."""
 
-    def __init__(self, control_plane: ControlPlane, folder: Path) -> None:
+    def __init__(self, control_plane: ReachedControlPlane, folder: Path) -> None:
         self._at_end = ExitStack()
         self.control_plane = control_plane
         self.proxy = FaultProxy(control_plane.url, token=control_plane.token, ca=control_plane.ca)
@@ -116,7 +116,9 @@ class FaultyWorld:
         """States of a gang's workers, by rank."""
         return [report.state for report in self.reports(key)]
 
-    def wait_for(self, key: AttemptKey, *states: WorkerState, deadline_s: float = 60.0) -> None:
+    def wait_for(
+        self, key: AttemptKey, *states: WorkerState, deadline_s: float = DEADLINE_S
+    ) -> None:
         """Until the workers are in these states."""
         wait_until(
             lambda: self.states(key) == list(states), f"{key}: {states}", deadline_s=deadline_s

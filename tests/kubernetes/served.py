@@ -9,7 +9,7 @@ from scheduler.adapters.kubernetes import names
 from tests.cluster.api_objects import Object
 from tests.cluster.cluster_fixtures import Place
 from tests.cluster.nodes import a_node
-from tests.polling import wait_until
+from tests.polling import DEADLINE_S, wait_until
 from tests.servers import TERMINAL, Server
 
 IMAGE = "localhost/test:1"
@@ -56,7 +56,7 @@ class ServedCluster:
         answer = self.server.submit(name, command, image=IMAGE, **spec)
         assert answer.status_code == 201, answer.text
 
-    def wait_for(self, name: str, *phases: str, deadline_s: float = 60.0) -> None:
+    def wait_for(self, name: str, *phases: str, deadline_s: float = DEADLINE_S) -> None:
         """Until a job is in one of the phases."""
         wait_until(
             lambda: self.server.phase(name) in phases,

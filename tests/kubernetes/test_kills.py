@@ -19,7 +19,7 @@ from tests.crash.stories import points_in_pods
 from tests.kubernetes.pod_history import PodHistory
 from tests.kubernetes.served import IMAGE
 from tests.polling import wait_until
-from tests.proof import is_long, times
+from tests.proof import times
 
 SWEEP = "3s"
 SWEEPS_S_MAX = 120.0
@@ -70,6 +70,7 @@ def ground(
 
     def record() -> None:
         record_property("kills", made.kills.total())
+        record_property("evictions", made.evictions)
         record_property("states of pods", len(history))
 
     made.on_settled = record
@@ -96,7 +97,6 @@ def a_foreign_pod(place: Place, name: str, **labels: str) -> Object:
 
 
 @pytest.mark.proof
-@pytest.mark.skipif(not is_long(), reason="does not pass yet: see docs/roadmap.md")
 @pytest.mark.parametrize("turn", range(times(ci=1, proof=9)))
 def test_k8_kills_at_every_point_of_launch_and_stop_run_nothing_twice_and_leave_nothing(
     ground: KillingGround, history: PodHistory, place: Place, turn: int

@@ -9,7 +9,7 @@ from scheduler.domain.codec import Json
 from scheduler.domain.ids import Rank
 from tests.cluster.api_objects import ApiError, ApiObjects
 from tests.cluster.cluster_fixtures import new_namespace
-from tests.cluster.control_plane import ControlPlane
+from tests.cluster.control_plane import ReachedControlPlane
 from tests.unit.adapters.kubernetes.admins import ROOTED, a_pod_of, a_spec
 from tests.unit.adapters.kubernetes.test_pods_of_job_files import EVERYTHING
 
@@ -27,7 +27,7 @@ WITHIN: dict[str, Json] = {
 
 
 @pytest.fixture(scope="module")
-def objects(control_plane: ControlPlane) -> Iterator[ApiObjects]:
+def objects(control_plane: ReachedControlPlane) -> Iterator[ApiObjects]:
     """An admin's client, and a namespace of each level with the account of the project."""
     client = control_plane.objects
     for level in LEVELS:

@@ -2,6 +2,7 @@
 too soon, and the API server is not asked in a tight loop."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -54,26 +55,32 @@ def test_k2_a_version_that_expired_is_answered_by_a_new_list(world: FaultyWorld)
     gone = world.proxy.add(
         Fault(path=OUR_PODS, is_watch=True, times=ALWAYS, answer=expired_event())
     )
-    wait_until(lambda: gone.hits == 1, "the watch has expired")
+    wait_until(lambda: gone.hits >= 1, "the watch has expired")
     force_away(world)
     world.wait_for(KEY, GONE)
 
 
 def test_k2_a_version_that_expires_again_and_again_makes_no_tight_loop(world: FaultyWorld) -> None:
-    gone = world.proxy.add(
-        Fault(path=OUR_PODS, is_watch=True, times=ALWAYS, answer=expired_event())
-    )
+    maps = collection(world.place.namespace, "configmaps")
+    gone = world.proxy.add(Fault(path=maps, is_watch=True, times=ALWAYS, answer=expired_event()))
+    server = ApiServer(Access(kubeconfig=world.kubeconfig), Budget(100.0))
+    times = replace(WATCH, retry_s_min=1.0, retry_s_max=1.0)
+    reflector = Reflector(server, Resource(path=maps), ObjectCache(lambda _: None), times=times)
+    reflector.start()
     wait_until(lambda: gone.hits >= 1, "the watch has expired")
     began, hits = time.monotonic(), gone.hits
-    wait_until(lambda: gone.hits >= hits + 5, "it goes on trying")
-    assert (gone.hits - hits) / (time.monotonic() - began) < 1 / (WATCH.retry_s_min / 2)
+    wait_until(lambda: gone.hits >= hits + 3, "it goes on trying")
+    took_s = time.monotonic() - began
+    reflector.close()
+    server.close()
+    assert took_s >= 3 * times.retry_s_min / 2
 
 
 def test_k3_a_watch_that_ends_at_once_without_a_word_counts_as_expired(world: FaultyWorld) -> None:
     world.run(RUNS)
     world.wait_for(KEY, RUNNING)
     blink = world.proxy.add(Fault(path=OUR_PODS, is_watch=True, times=ALWAYS, answer=(200, b"")))
-    wait_until(lambda: blink.hits == 1, "the watch ends at once")
+    wait_until(lambda: blink.hits >= 1, "the watch ends at once")
     force_away(world)
     world.wait_for(KEY, GONE)
 
@@ -91,7 +98,8 @@ def test_k5_a_deletion_that_no_event_told_is_found_by_the_next_list(world: Fault
 
 
 def test_k6_a_watch_that_lags_behind_makes_no_pod_twice(world: FaultyWorld) -> None:
-    world.proxy.add(Fault(path=OUR_PODS, is_watch=True, times=ALWAYS, each_line=without("ADDED")))
+    lag = world.proxy.add(Fault(path=OUR_PODS, is_watch=True, times=ALWAYS, is_silent=True))
+    wait_until(lambda: lag.hits >= 1, "the watch tells nothing")
     world.make(RUNS, RUNS, RUNS)
     world.inner.settle()
     assert world.proxy.counts["POST pods"] == 3

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 
 from tests.mutations.planted_kubernetes import KUBERNETES_MUTATIONS
 from tests.mutations.planting import Mutation
-from tests.source_tree import ROOT
 
 CONTROL = "scheduler/control"
 LOCAL = "scheduler/adapters/local"
 
 
-MUTATIONS = (
+CORE_MUTATIONS = (
     Mutation(
         what="a claim is written without the leader's epoch",
         path=f"{CONTROL}/applying.py",
@@ -165,8 +164,9 @@ MUTATIONS = (
         found_by="tests/contract/test_cluster.py"
         "::test_what_was_just_asked_for_is_either_listed_or_unsettled",
     ),
-    *KUBERNETES_MUTATIONS,
 )
+
+MUTATIONS = (*CORE_MUTATIONS, *KUBERNETES_MUTATIONS)
 
 
 def table() -> Iterator[str]:
@@ -174,10 +174,3 @@ def table() -> Iterator[str]:
     for mutation in MUTATIONS:
         path, _, name = mutation.found_by.partition("::")
         yield f"| {mutation.what} | `{mutation.path}` | `{name}` in `{path}` |"
-
-
-def planted_text(mutation: Mutation) -> str:
-    """The file with the fault in it."""
-    text = (ROOT / mutation.path).read_text()
-    assert text.count(mutation.old) == 1, f"{mutation.path} has changed: {mutation.what}"
-    return text.replace(mutation.old, mutation.new)

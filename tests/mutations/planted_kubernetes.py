@@ -215,6 +215,23 @@ KUBERNETES_MUTATIONS = (
         found_by=f"{UNIT}/test_pods.py::test_k14_k27_an_end_has_its_reason_and_somebody_to_blame",
     ),
     Mutation(
+        what="K28: a log is followed for ever, though nobody reads it any more",
+        path=f"{ADAPTER}/log_tails.py",
+        old="                if tail.is_open and idle_s > self._idle_s_max:\n",
+        new="                if tail.is_open and idle_s > self._idle_s_max < 0:\n",
+        found_by=f"{PODS}::test_k28_a_log_that_nobody_reads_any_more_is_not_followed",
+    ),
+    Mutation(
+        what="K29: a connection that breaks ends the watching",
+        path=f"{ADAPTER}/client.py",
+        old="        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:\n"
+        '            raise Unavailable(f"the stream broke off: {error}") from error\n',
+        new="        except NotImplementedError as error:\n"
+        '            raise Unavailable(f"the stream broke off: {error}") from error\n',
+        found_by=f"{WATCHING}::test_k29_an_api_server_that_is_replaced_is_found_again",
+        restarts_api_server=True,
+    ),
+    Mutation(
         what="K30: an end may come before its start",
         path=f"{ADAPTER}/pods.py",
         old="        finished = max(started, finished)  # Clocks go back.\n",
@@ -235,6 +252,14 @@ KUBERNETES_MUTATIONS = (
         new="    if False:\n",
         found_by=f"{UNIT}/test_pods.py"
         "::test_k32_a_gate_of_another_controller_is_named_and_nothing_is_deleted",
+    ),
+    Mutation(
+        what="K31, K32: what keeps a gang from running is told to nobody",
+        path="scheduler/control/moves.py",
+        old="    return Move(gang=replace(gang, job=replace(gang.job, message=message)))\n",
+        new="    return None\n",
+        found_by="tests/kubernetes/test_held_back.py"
+        "::test_k32_a_gate_of_another_controller_is_named_in_why_and_nothing_is_deleted",
     ),
     Mutation(
         what="K33: the first container decides, whosever it is",

@@ -1,6 +1,22 @@
-"""What a planted fault is."""
+"""What a planted fault is, and a copy of the sources to plant it into."""
 
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster.control_plane import JOINS
+from tests.source_tree import ROOT, files
+
+TOOLS = Path("tests/cluster/_tools")
+"""With the locks of Go modules, which are no text of ours."""
+GREEN, RED = "green", "red"
+DEADLINE_S = "30"
+"""The same with the fault and without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,3 +29,66 @@ class Mutation:
     new: str
     found_by: str
     """Node id of a test, without parameters."""
+    restarts_api_server: bool = False
+    """The test does, so it can not share a control plane."""
+
+
+def planted_text(mutation: Mutation) -> str:
+    """The file with the fault in it."""
+    text = (ROOT / mutation.path).read_text()
+    assert text.count(mutation.old) == 1, f"{mutation.path} has changed: {mutation.what}"
+    return text.replace(mutation.old, mutation.new)
+
+
+class SpoiledTree:
+    """A copy of the sources."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        for path in files():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / path, folder / path)
+        shutil.copytree(ROOT / TOOLS, folder / TOOLS, dirs_exist_ok=True)
+
+    @contextmanager
+    def with_fault(self, mutation: Mutation) -> Iterator[None]:
+        """The fault is in it meanwhile."""
+        spoiled = self._folder / mutation.path
+        good = spoiled.read_text()
+        spoiled.write_text(planted_text(mutation))
+        try:
+            yield
+        finally:
+            spoiled.write_text(good)
+
+    def verdict(self, tests: Collection[str], *, kubeconfig: Path | None = None) -> str:
+        """GREEN or RED; else what pytest said: the tests did not run. Of those over every adapter,
+        that to Kubernetes is left out: its own faults have tests of their own.
+
+        `kubeconfig`: of a control plane that they are to use instead of starting one."""
+        command = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+        if not any("/kubernetes/" in test for test in tests):
+            command += ["-k", "not kubernetes"]
+        # A test that is left out would look as if it had passed; one repetition shows enough.
+        env = {
+            **os.environ,
+            "CI": "true",
+            "PROOF": "",
+            "DALLY_TEST_DEADLINE_S": DEADLINE_S,
+            JOINS: str(kubeconfig or ""),
+        }
+        done = subprocess.run(  # noqa: S603 - ours
+            [*command, *sorted(tests)],
+            cwd=self._folder,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode == 0:
+            return GREEN
+        lines = done.stdout.splitlines()
+        has_failed = any(line.startswith("FAILED ") for line in lines)
+        has_errors = any(line.startswith("ERROR ") for line in lines)
+        is_red = done.returncode == 1 and has_failed and not has_errors
+        return RED if is_red else done.stdout + done.stderr
