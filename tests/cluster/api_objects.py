@@ -76,6 +76,14 @@ class ApiObjects:
         body = None if grace_s is None else {"gracePeriodSeconds": grace_s}
         self._send("DELETE", path, body, query=query)
 
+    def remove(self, path: str) -> None:
+        """Delete an object that may be gone already."""
+        try:
+            self.delete(path)
+        except ApiError as error:
+            if error.status not in (httpx2.codes.NOT_FOUND, httpx2.codes.CONFLICT):
+                raise
+
     def delete_exactly(self, path: str, *, uid: str) -> None:
         """Remove that very object at once, as a kubelet does with a pod that has ended."""
         body = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}}

@@ -78,7 +78,7 @@ def a_place(control_plane: ReachedControlPlane, folder: Path) -> Iterator[Place]
     with Kubelet(objects, folder) as kubelet:
         place = Place(control_plane=control_plane, namespace=name, kubelet=kubelet)
         yield place
-    objects.delete(f"/api/v1/namespaces/{name}")
+    objects.remove(f"/api/v1/namespaces/{name}")
     objects.delete(place.pods_path, grace_s=0)
     objects.delete(NODES)
 

@@ -87,8 +87,6 @@ class SpoiledTree:
         )
         if done.returncode == 0:
             return GREEN
-        lines = done.stdout.splitlines()
-        has_failed = any(line.startswith("FAILED ") for line in lines)
-        has_errors = any(line.startswith("ERROR ") for line in lines)
-        is_red = done.returncode == 1 and has_failed and not has_errors
-        return RED if is_red else done.stdout + done.stderr
+        # What could not even be set up is an error, not a failure.
+        has_failed = any(line.startswith("FAILED ") for line in done.stdout.splitlines())
+        return RED if has_failed else done.stdout + done.stderr

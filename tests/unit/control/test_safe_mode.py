@@ -36,9 +36,11 @@ def restore(world: World, backup: MemoryStore) -> None:
     world.ticks()
 
 
-def a_world_with_a_job_submitted_after_its_backup(*, script: Script | None = None) -> World:
+def a_world_with_a_job_submitted_after_its_backup(
+    cluster: str = "r1: 8", *, script: Script | None = None
+) -> World:
     """`old` waits in the backup and still waits; `new` runs, and the backup has not heard of it."""
-    world = World("r1: 8", script=script or Script())
+    world = World(cluster, script=script or Script())
     world.submit(a_job("large", gpus=64))
     world.ticks()
     backup = backup_of(world)
@@ -74,7 +76,7 @@ def test_a_gang_of_a_later_job_shows_that_the_store_is_older() -> None:
 
 
 def test_in_safe_mode_nothing_is_started_and_every_wait_says_so() -> None:
-    world = a_world_with_a_job_submitted_after_its_backup()
+    world = a_world_with_a_job_submitted_after_its_backup("r1: 8 8")
     world.submit(a_job("later"))
     world.run(seconds(600))
     assert world.phase("later") is JobPhase.PENDING
@@ -156,11 +158,11 @@ def test_a_gang_that_is_merely_unknown_is_listed_and_halts_nothing() -> None:
     older = replace(an_order(job="aa", nodes={"r1-n1": 1}), epoch=Epoch(1))
     world.cluster.prepare(older)
     world.cluster.release(older.attempt)
-    world.submit(a_job("later", gpus=7), a_job("too-large", gpus=8))
+    world.submit(a_job("later", gpus=7), a_job("one-more", gpus=1))
     world.ticks()
     assert [stray.reason for stray in world.store.strays()] == [StrayReason.UNKNOWN]
     assert world.phase("later") is JobPhase.RUNNING
-    assert world.phase("too-large") is JobPhase.PENDING, "what strays hold is not free"
+    assert world.phase("one-more") is JobPhase.PENDING, "what strays hold is not free"
     assert not world.named_events("SafeModeEntered")
 
 
