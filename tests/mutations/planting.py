@@ -55,18 +55,18 @@ class SpoiledTree:
         """The fault is in it meanwhile."""
         spoiled = self._folder / mutation.path
         good = spoiled.read_text()
-        spoiled.write_text(planted_text(mutation))
+        _replace(spoiled, planted_text(mutation))
         try:
             yield
         finally:
-            spoiled.write_text(good)
+            _replace(spoiled, good)
 
     def verdict(self, tests: Collection[str], *, kubeconfig: Path | None = None) -> str:
         """GREEN or RED; else what pytest said: the tests did not run. Of those over every adapter,
         that to Kubernetes is left out: its own faults have tests of their own.
 
         `kubeconfig`: of a control plane that they are to use instead of starting one."""
-        command = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
         if not any("/kubernetes/" in test for test in tests):
             command += ["-k", "not kubernetes"]
         # A test that is left out would look as if it had passed; one repetition shows enough.
@@ -90,3 +90,11 @@ class SpoiledTree:
         # What could not even be set up is an error, not a failure.
         has_failed = any(line.startswith("FAILED ") for line in done.stdout.splitlines())
         return RED if has_failed else done.stdout + done.stderr
+
+
+def _replace(source: Path, text: str) -> None:
+    """Write a module anew. What was compiled of it goes: of two versions that are as long and
+    written in one second, Python would take one for the other."""
+    source.write_text(text)
+    for compiled in (source.parent / "__pycache__").glob(f"{source.stem}.*.pyc"):
+        compiled.unlink()
