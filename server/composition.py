@@ -194,6 +194,6 @@ def api_dependencies(
         policies=tuple(POLICIES),
         forecaster=ForecastProcesses(),
         observe_request=foundation.metrics.observe_request,
-        pods=foundation.config.pods if is_on_pods else None,
+        pods=kubernetes_home.pod_policy(foundation) if is_on_pods else None,
         oversizes=kubernetes_home.oversizes(foundation) if is_on_pods else (lambda _spec: ()),
     )

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 from api.attempt_tokens import AttemptTokens
 from scheduler.config_file import Config, ConfigError
+from scheduler.domain.copying import replace
 from scheduler.domain.errors import SpecProblem
 from scheduler.domain.explain import counted
 from scheduler.domain.ids import PoolName, ProjectName
 from scheduler.domain.instants import in_seconds
 from scheduler.domain.job import JobSpec
+from scheduler.domain.pod_policy import PodPolicy
 from scheduler.ports.log_source import LogSource
 from scheduler.settings import Settings, flag_of
 from scheduler.topology_file import FileProblem
@@ -109,6 +111,14 @@ def look_at_cluster(settings: Settings, config: Config) -> str:
 
     nodes = look(access(settings), namespaces(settings, config))
     return f"{counted(nodes, 'node')}; gangs go to {', '.join(namespaces(settings, config))}"
+
+
+def pod_policy(foundation: Foundation) -> PodPolicy:
+    """What admins say about pods, and in which namespaces these are."""
+    config = foundation.config
+    return replace(
+        config.pods, namespaces=config.namespaces, namespace=foundation.settings.job_namespace
+    )
 
 
 def namespace_of(settings: Settings, config: Config, project: ProjectName) -> str:

@@ -99,7 +99,7 @@ def checked_job(submission: Submission, document: Document) -> tuple[Job, str]:
     spec = to_spec(file.spec, labels=dict(file.metadata.labels), default_queue=project.queues[0])
     spec = own_model_in(spec, models)
     if services.given.pods is not None:
-        spec = services.given.pods.with_devices(project.name, spec)
+        spec = services.given.pods.completed(project.name, spec)
     refused = services.cluster.refusal(spec)
     if refused is not None:
         raise RequestError("NeverFits", explain(refused))

@@ -459,6 +459,7 @@ _NODE_REASONS = {
     "OtherGpuModel": "with another GPU model",
     "NoGpus": "without GPUs",
     "Excluded": "excluded for this job",
+    "BoundVolume": "that can not mount a bound volume of the job",
 }
 
 

@@ -13,7 +13,7 @@ from scheduler.domain.resources import NOTHING, Resources
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFilter:
-    """Nodes a role may use, for a reason that only its owner knows (a bound volume, a selector)."""
+    """Nodes a role may use, for a reason that only its owner knows (a selector, a room)."""
 
     reason: str
     """CamelCase; the nodes that are left out are counted under it."""
@@ -33,6 +33,8 @@ class RoleRequest:
     pool: PoolName | None = None
     """None for any."""
     filters: tuple[NodeFilter, ...] = ()
+    claims: tuple[str, ...] = ()
+    """What its workers mount, sorted: a node must reach the volumes of them all."""
     slices: tuple[Slice, ...] = ()
     """Groups of consecutive workers that share a domain; widest first, each dividing the last."""
     spread_by: LevelName | None = None
@@ -111,6 +113,7 @@ def gang_request(spec: JobSpec, *, excluded: frozenset[NodeName] = frozenset()) 
 
     Slices bind every role with GPUs whose workers they divide: a launcher of one stays outside.
     """
+    claims = tuple(sorted({volume.claim for volume in spec.volumes if volume.claim}))
     return GangRequest(
         roles=tuple(
             RoleRequest(
@@ -119,6 +122,7 @@ def gang_request(spec: JobSpec, *, excluded: frozenset[NodeName] = frozenset()) 
                 gpus=role.gpus_per_worker,
                 resources=role.resources,
                 pool=role.pool or spec.pool,
+                claims=claims,
                 slices=slices_of(spec, role),
                 spread_by=role.spread_by,
                 spread_workers_max=role.spread_workers_max,

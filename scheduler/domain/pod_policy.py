@@ -11,6 +11,7 @@ from enum import StrEnum
 from scheduler.domain.copying import replace
 from scheduler.domain.ids import PoolName, ProjectName, RoleName
 from scheduler.domain.job import JobSpec, Role
+from scheduler.domain.storage import Volume, VolumeKind, claim_key
 
 
 class SecurityLevel(StrEnum):
@@ -116,6 +117,9 @@ class PodPolicy:
     pool_profiles: Mapping[PoolName, str] = field(default_factory=dict)
     """Default profile of jobs that name this pool."""
     shared: Mapping[str, SharedMount] = field(default_factory=dict)
+    namespaces: Mapping[ProjectName, str] = field(default_factory=dict)
+    """Where the pods of a project are, unless in `namespace`."""
+    namespace: str = ""
 
     def of(self, project: ProjectName) -> ProjectPods:
         """What holds for a project."""
@@ -132,8 +136,8 @@ class PodPolicy:
         found = next(each for each in spec.roles if each.name == role)
         return self.profiles.get(self.profile_name(project, spec, found), NO_PROFILE)
 
-    def with_devices(self, project: ProjectName, spec: JobSpec) -> JobSpec:
-        """The spec with what its profiles make each worker ask for."""
+    def completed(self, project: ProjectName, spec: JobSpec) -> JobSpec:
+        """The spec with what its profiles make each worker ask for, and the claims it mounts."""
         roles = tuple(
             replace(
                 role,
@@ -143,7 +147,16 @@ class PodPolicy:
             )
             for role in spec.roles
         )
-        return replace(spec, roles=roles)
+        volumes = tuple(
+            replace(volume, claim=self._claim(project, volume)) for volume in spec.volumes
+        )
+        return replace(spec, roles=roles, volumes=volumes)
+
+    def _claim(self, project: ProjectName, volume: Volume) -> str:
+        name = volume.source if volume.kind is VolumeKind.CLAIM else ""
+        if volume.kind is VolumeKind.SHARED and volume.source in self.shared:
+            name = self.shared[volume.source].claim
+        return claim_key(self.namespaces.get(project, self.namespace), name) if name else ""
 
     @property
     def counted_resources(self) -> frozenset[str]:

@@ -29,6 +29,8 @@ class Volume:
     mount_path: str
     sub_path: str = ""
     is_read_only: bool = False
+    claim: str = ""
+    """The claim it stands for, as `claim_key` names it; empty where it is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,11 @@ class SecretUse:
 
     def __post_init__(self) -> None:
         assert bool(self.env) != bool(self.file), self
+
+
+def claim_key(namespace: str, claim: str) -> str:
+    """What a claim is called by all of the cluster."""
+    return f"{namespace}/{claim}"
 
 
 def lies_in(path: str, folder: str) -> bool:

@@ -81,6 +81,8 @@ class Node:
     unready_reason: str = ""
     taints: tuple[str, ...] = ()
     """Taints that our workers do not tolerate, as `key=value:effect`; they keep workers away."""
+    volumes_beyond: frozenset[str] = frozenset()
+    """Claims that are bound to volumes which can not be mounted here (`storage.claim_key`)."""
     exclusion: Exclusion | None = None
     """Why it is left alone for a while; None where it is not."""
 

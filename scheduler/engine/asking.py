@@ -162,7 +162,12 @@ def _role_ask(
 ) -> RoleAsk:
     resources = NOTHING if role.resources == NOTHING else role.resources
     eligible, eligible_any = (
-        Eligible(pool=role.pool, models=named if role.gpus else None, filters=role.filters)
+        Eligible(
+            pool=role.pool,
+            models=named if role.gpus else None,
+            filters=role.filters,
+            claims=role.claims,
+        )
         for named in (models, every_model)
     )
     return RoleAsk(

@@ -16,6 +16,7 @@ class Eligible:
     models: tuple[GpuModel, ...] | None
     """None where the model does not matter."""
     filters: tuple[NodeFilter, ...] = ()
+    claims: tuple[str, ...] = ()
 
     def unfit(self, node: Node) -> str:
         """Why no worker may use the node; empty if one may."""
@@ -25,6 +26,8 @@ class Eligible:
             return "OtherPool"
         if self.models is not None and (node.gpus == 0 or node.gpu_model not in self.models):
             return "OtherGpuModel" if node.gpus else "NoGpus"
+        if not node.volumes_beyond.isdisjoint(self.claims):
+            return "BoundVolume"
         return next((rule.reason for rule in self.filters if node.name not in rule.allowed), "")
 
 

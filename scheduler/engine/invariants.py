@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from scheduler.domain.errors import BrokenPlanError
-from scheduler.domain.gang import GangRequest, gang_request
+from scheduler.domain.gang import GangRequest, RoleRequest, gang_request
 from scheduler.domain.ids import JobId, NodeName
 from scheduler.domain.job import Job, JobPhase, StopCause
 from scheduler.domain.plan import Plan, Start
@@ -172,6 +172,11 @@ def _gang_stands_right(
         yield f"{job_id} is wider than one {request.required}"
 
 
+def _volumes_are_in_reach(role: RoleRequest, node: Node, start: Start) -> Iterator[str]:
+    for claim in sorted(node.volumes_beyond.intersection(role.claims)):
+        yield f"{start.job_id} stands on {node.name}, which can not mount {claim}"
+
+
 def _nodes_are_fit(
     request: GangRequest, start: Start, nodes: Mapping[NodeName, Node]
 ) -> Iterator[str]:
@@ -185,6 +190,7 @@ def _nodes_are_fit(
             yield f"{start.job_id} stands on {node.name}, which is not of pool {role.pool}"
         if node.name in request.excluded:
             yield f"{start.job_id} stands on {node.name}, which is excluded for it"
+        yield from _volumes_are_in_reach(role, node, start)
         if role.gpus:
             models.add(node.gpu_model)
     if request.models and not models <= set(request.models):

@@ -12,7 +12,7 @@ from scheduler.domain.pod_policy import PodUser
 from tests.cluster.images import Image
 from tests.cluster.release import Release, a_volume
 from tests.cluster.remains import processes_of, words_of
-from tests.cluster.training import PYTORCH, RUN_S_MAX, Training
+from tests.cluster.training import MPI, PYTORCH, RUN_S_MAX, Training
 from tests.cluster.whole_cluster import RACK_LABEL, WholeCluster
 from tests.cluster.whole_node import WholeNode
 from tests.helm.helm_program import Helm
@@ -21,6 +21,7 @@ from tests.polling import wait_until
 pytestmark = pytest.mark.cluster
 NAMESPACE = "trained-jobs"
 SERVERS_NODE = "node-0"
+JOBS = "/api/v1/projects/default/jobs"
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +43,9 @@ def training(
                 "config": {
                     "topology": {"levels": [{"name": "rack", "label": RACK_LABEL}]},
                     "policy": {"nodeLostAfter": "20s"},
+                    # The fewest GPUs first, and gangs that run make way.
+                    "queues": [{"name": "default"}, {"name": "ranked", "policy": "sjf"}],
+                    "projects": [{"name": "default", "queues": ["default", "ranked"]}],
                 },
             },
         )
@@ -58,6 +62,17 @@ def test_four_workers_train_in_pytorch(training: Training) -> None:
     assert "4 workers hold equal weights" in log
     report = training.attempts(name)[-1]["progress"]
     assert (report["step"], report["stepsTotal"]) == (300, 300)
+    training.wait_until_gone(name)
+
+
+def test_mpirun_reaches_the_other_pods_without_sshd(training: Training) -> None:
+    name = training.submit_file(MPI.read_text())
+    training.wait_for(name, "Succeeded", "Failed")
+    log = training.said(name)
+    others = [training.said(name, rank=rank) for rank in (1, 2, 3)]
+    assert training.job(name)["status"]["phase"] == "Succeeded", (training.told(name), log, others)
+    assert "4 workers hold equal weights" in log
+    assert others == ["", "", ""], "what they say goes to rank 0, through mpirun"
     training.wait_until_gone(name)
 
 
@@ -174,12 +189,15 @@ def test_a_lost_node_is_told_and_its_gang_starts_elsewhere(
 
 
 COUNTING = """
-step=$(cat /ckpt/step 2>/dev/null || echo 0)
+[ $DALLY_RANK = 0 ] || { trap 'exit 143' TERM; sleep 3600 & wait; }
+saved=$DALLY_CHECKPOINT_DIR/step
+mkdir -p $DALLY_CHECKPOINT_DIR
+step=$(cat $saved 2>/dev/null || echo 0)
 echo "attempt $DALLY_ATTEMPT begins at $step"
-trap 'echo $step > /ckpt/step; echo "saved $step"; exit 143' TERM
+trap 'echo $step > $saved; echo "saved $step"; exit 143' TERM
 while [ $step -lt 100000 ]; do step=$((step + 1)); sleep 0.1; done
 """
-"""Counts, saves when it is asked to stop, and goes on from there."""
+"""Rank 0 counts, saves when it is asked to stop, and goes on from there."""
 
 
 @pytest.fixture(scope="module")
@@ -201,17 +219,62 @@ def checkpoints(training: Training, whole_cluster: WholeCluster) -> Iterator[str
         whole_cluster.objects.delete(f"{path}/checkpoints")
 
 
+def counts(training: Training, name: str, claim: str, **spec: object) -> None:
+    """A gang that keeps its count in a folder of the claim, by its name."""
+    training.release.submit(
+        name,
+        ["sh", "-c", COUNTING],
+        image=training.release.image.reference,
+        volumes=[{"name": "ckpt", "claim": claim, "mountPath": "/ckpt"}],
+        checkpoint={"path": f"/ckpt/{name}", "grace": "20s"},
+        **spec,
+    )
+
+
+def begins_at(training: Training, name: str) -> int:
+    """Where its latest attempt has begun; -1 before it says so."""
+    _, says_so, rest = training.said(name).partition("begins at ")
+    return int(rest.split()[0]) if says_so else -1
+
+
+def test_a_preempted_gang_saves_leaves_waits_and_resumes(
+    training: Training, checkpoints: str
+) -> None:
+    spec = {"queue": "ranked", "workers": 4, "gpusPerWorker": 2}
+    counts(training, "large", checkpoints, **spec)
+    training.wait_for("large", "Running")
+    wait_until(lambda: begins_at(training, "large") == 0, "it counts", deadline_s=RUN_S_MAX)
+    training.sleepers("small", workers=1, queue="ranked")
+    training.wait_for("small", "Running")
+    (first,) = training.attempts("large")
+    assert (first["outcome"], training.job("large")["status"]["phase"]) == ("Preempted", "Pending")
+    assert "it makes way for small" in training.told("large")
+    saved = training.said("large").partition("saved ")[2]
+    assert saved, "it was told and not killed"
+    training.order("large", "hold")
+    training.cancel("small", now=True)
+    assert training.job("large")["status"]["phase"] == "Held"
+    training.order("large", "release")
+    wait_until(
+        lambda: begins_at(training, "large") == int(saved), "it resumes", deadline_s=RUN_S_MAX
+    )
+    training.cancel("large")
+    stopped_at = int(training.said("large").partition("saved ")[2])
+    assert stopped_at >= int(saved)
+    assert training.release.request("DELETE", f"{JOBS}/large").is_success
+    counts(training, "large", checkpoints, **spec)
+    wait_until(
+        lambda: begins_at(training, "large") == stopped_at,
+        "so after a cancel",
+        deadline_s=RUN_S_MAX,
+    )
+    training.cancel("large", now=True)
+
+
 def test_a_drained_gang_resumes_elsewhere_from_its_checkpoint(
     training: Training, checkpoints: str
 ) -> None:
-    training.release.submit(
-        "resuming",
-        ["sh", "-c", COUNTING],
-        image=training.release.image.reference,
-        gpusPerWorker=1,
-        volumes=[{"name": "ckpt", "claim": checkpoints, "mountPath": "/ckpt"}],
-        checkpoint={"path": "/ckpt", "grace": "20s"},
-    )
+    counts(training, "resuming", checkpoints, gpusPerWorker=1)
     training.wait_for("resuming", "Running")
     wait_until(
         lambda: "begins at 0" in training.said("resuming"), "it counts", deadline_s=RUN_S_MAX
@@ -229,8 +292,7 @@ def test_a_drained_gang_resumes_elsewhere_from_its_checkpoint(
         )
         (moved,) = [pod for pod in training.pods("resuming") if _is_live(pod)]
         assert moved["spec"]["nodeName"] != node
-        step = int(training.said("resuming").split("begins at ")[1].split()[0])
-        assert step > 0
+        assert begins_at(training, "resuming") > 0
         told = training.told("resuming")
         assert "is drained by" in told
         assert "new firmware" in told

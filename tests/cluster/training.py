@@ -17,6 +17,7 @@ from tests.source_tree import ROOT
 RUN_S_MAX = 420.0
 """The machine may be busy; alone, everything takes seconds."""
 PYTORCH = ROOT / "examples" / "kubernetes" / "pytorch-ddp.yaml"
+MPI = ROOT / "examples" / "kubernetes" / "mpi.yaml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +93,11 @@ class Training:
         self.release.request("POST", path, {"now": now})
         self.wait_for(name, "Cancelled")
         self.wait_until_gone(name)
+
+    def order(self, name: str, verb: str) -> None:
+        """Hold or release a job."""
+        answer = self.release.request("POST", f"/api/v1/projects/default/jobs/{name}/{verb}", {})
+        assert answer.is_success, answer.text
 
     def wait_until_gone(self, name: str) -> None:
         """Until none of its pods is left."""

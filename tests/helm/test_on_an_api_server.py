@@ -53,7 +53,7 @@ SERVER_MAY = [
 SERVER_MAY_NOT = [
     *(("get", "secrets"), ("list", "secrets"), ("create", "pods/exec"), ("create", "rolebindings")),
     *(("create", "serviceaccounts/token"), ("impersonate", "users"), ("create", "jobs")),
-    *(("patch", "services"), ("update", "pods"), ("get", "persistentvolumes")),
+    *(("patch", "services"), ("update", "pods"), ("patch", "persistentvolumes")),
     *(("update", "pods/status"), ("create", "pods/ephemeralcontainers"), ("bind", "roles")),
 ]
 
@@ -149,6 +149,7 @@ def test_the_servers_account_has_exactly_its_rights(objects: ApiObjects) -> None
         for namespace in ("dally-jobs", NAMESPACE, ""):
             assert not _may(objects, verb, resource, namespace), (verb, resource, namespace)
     assert _may(objects, "watch", "nodes", "")
+    assert _may(objects, "watch", "persistentvolumes", "")
     assert not _may(objects, "patch", "nodes", "")
     # For its shared pool it counts the pods of others.
     assert _may(objects, "list", "pods", "kube-system")

@@ -47,7 +47,7 @@ WORKER_RIGHTS = {
     "configmaps": READ | {"create", "patch", "delete"},
     "pods/log": {"get"},
 }
-CLUSTER_RIGHTS = {"nodes": READ}
+CLUSTER_RIGHTS = {"nodes": READ, "persistentvolumes": READ}
 
 
 @pytest.fixture(params=VALUE_SETS)

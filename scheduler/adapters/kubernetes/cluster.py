@@ -296,10 +296,21 @@ class KubernetesCluster:
                 times=times,
                 on_health=self._on_change,
             ),
+            Reflector(
+                self._server,
+                Resource(path="/api/v1/persistentvolumes", is_optional=True),
+                ObjectCache(self._take_volumes),
+                times=times,
+                on_health=self._on_change,
+            ),
         ]
 
     def _take_nodes(self, changes: list[Change]) -> None:
         self._nodes.on_nodes(changes)
+        self._on_change()
+
+    def _take_volumes(self, changes: list[Change]) -> None:
+        self._nodes.on_volumes(changes)
         self._on_change()
 
     def _take_over(self) -> None:

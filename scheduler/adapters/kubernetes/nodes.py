@@ -24,6 +24,7 @@ from scheduler.adapters.kubernetes.objects import (
     text,
     uid_of,
 )
+from scheduler.adapters.kubernetes.reach import Reach
 from scheduler.adapters.kubernetes.suspicion import Failure, SuspicionRules, Suspicions
 from scheduler.domain.exclusion import Exclusion
 from scheduler.domain.ids import GpuModel, JobId, NodeName, PoolName
@@ -116,6 +117,7 @@ class NodeBook:
         """Until when a node is left alone, by `now`, and what of it is told."""
         self._to_exclude: SimpleQueue[tuple[NodeName, str, float]] = SimpleQueue()
         self._suspicions = Suspicions(rules.suspicion)
+        self._reach = Reach()
         self._failures: SimpleQueue[Failure] = SimpleQueue()
         self._is_changed = True
         self._look_at: float | None = None
@@ -129,6 +131,11 @@ class NodeBook:
             for change in changes:
                 self._take_node(change)
             self._is_changed = True
+
+    def on_volumes(self, changes: list[Change]) -> None:
+        """PersistentVolumes have come, changed or gone."""
+        with self._lock:
+            self._is_changed = self._reach.take_volumes(changes) or self._is_changed
 
     def on_foreign_pods(self, changes: list[Change]) -> None:
         """Pods of others have come, changed or gone."""
@@ -206,8 +213,10 @@ class NodeBook:
         if change.after is None:
             assert change.before is not None
             self._known.pop(NodeName(name_of(change.before)), None)
+            self._reach.take_node(NodeName(name_of(change.before)), None)
             return
         name = NodeName(name_of(change.after))
+        self._reach.take_node(name, change.after)
         known = self._known.setdefault(name, _Known(seen=change.after))
         if known.gpus < 0:
             # What it has at first sight is believed, also if nobody asks before it changes.
@@ -262,6 +271,7 @@ class NodeBook:
             is_cordoned=at(seen, "spec", "unschedulable") is True,
             unready_reason=unready,
             taints=(*_taints(seen), *shrunk),
+            volumes_beyond=self._reach.beyond(name),
             exclusion=self._excluded[name][1] if name in self._excluded else None,
         )
 

@@ -47,12 +47,14 @@ def test_each_node_is_counted_once_by_what_keeps_it_away() -> None:
         a_node("fits", resources=BIG),
         a_node("out", resources=BIG),
         a_node("filtered", resources=BIG),
+        replace(a_node("beyond", resources=BIG), volumes_beyond=frozenset({"jobs/c"})),
     )
     names = frozenset(NodeName(node.name) for node in free.nodes if node.name != "filtered")
     role = replace(
         a_role_request(workers=2, gpus=4, resources=Resources(cpu_milli=40_000, memory_bytes=1)),
         pool=free.nodes[0].pool,
-        filters=(NodeFilter(reason="BoundVolume", allowed=names),),
+        filters=(NodeFilter(reason="OutsideTheRoom", allowed=names),),
+        claims=("jobs/a", "jobs/c"),
     )
 
     assert refused(
@@ -66,6 +68,7 @@ def test_each_node_is_counted_once_by_what_keeps_it_away() -> None:
         "NoGpus": 1,
         "NotReady": 1,
         "OtherPool": 1,
+        "OutsideTheRoom": 1,
         "Tainted": 1,
         "TooFewGpus": 1,
         "TooLittleCpu": 1,
@@ -124,7 +127,7 @@ def test_equal_needs_are_told_anew_when_something_has_changed() -> None:
 
 
 @pytest.mark.parametrize(
-    "reason", ["Tainted", "LeftAlone", "TooLittleCpu", "TooManyWorkers", "NoGpus"]
+    "reason", ["BoundVolume", "Tainted", "LeftAlone", "TooLittleCpu", "TooManyWorkers", "NoGpus"]
 )
 def test_every_reason_has_words(reason: str) -> None:
     blocked: Blocked = NeverFits(

@@ -69,7 +69,7 @@ def a_spec(fields: dict[str, Json] | None = None, project: ProjectName = DEFAULT
     around = replace(AROUND, pods=POLICY, project=project)
     file = read(a_document({"image": "registry/train:1", **(fields or {})}), around)
     spec = to_spec(file.spec, labels={}, default_queue=QueueName("default"))
-    return POLICY.with_devices(project, spec)
+    return POLICY.completed(project, spec)
 
 
 def an_order_of(spec: JobSpec, project: ProjectName = DEFAULT) -> GangOrder:

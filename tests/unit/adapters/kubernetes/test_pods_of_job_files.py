@@ -11,6 +11,7 @@ from scheduler.adapters.kubernetes.manifests import PodRenderer, RenderSettings
 from scheduler.adapters.kubernetes.objects import JsonObject, Uid, at, parts, text
 from scheduler.adapters.kubernetes.trial import too_large
 from scheduler.domain.codec import Json
+from scheduler.domain.gang import gang_request
 from scheduler.domain.ids import AttemptNumber, ProjectName, Rank
 from tests.unit.adapters.kubernetes.admins import (
     DEFAULT,
@@ -84,6 +85,17 @@ def test_volumes_are_where_the_file_says() -> None:
     assert volumes(pod)["v-f"]["hostPath"] == {"path": "/mnt/local", "type": "Directory"}
     assert volumes(pod)["v-g"]["persistentVolumeClaim"] == {"claimName": "models"}
     assert text(variables(pod)["DALLY_CHECKPOINT_DIR"], "value") == "/ckpt/x"
+
+
+def test_a_job_mounts_the_claims_of_its_namespace_and_those_of_shared_mounts() -> None:
+    policy = replace(POLICY, namespace="jobs", namespaces={ROOTED: "rooted-jobs"})
+    spec = a_spec(EVERYTHING)
+    for project, namespace in ((DEFAULT, "jobs"), (ROOTED, "rooted-jobs")):
+        completed = policy.completed(project, spec)
+        claims = {volume.name: volume.claim for volume in completed.volumes if volume.claim}
+        assert claims == {"a": f"{namespace}/c", "g": f"{namespace}/models"}
+        (role,) = gang_request(completed).roles
+        assert role.claims == (f"{namespace}/c", f"{namespace}/models")
 
 
 def test_secrets_are_named_and_never_read() -> None:

@@ -274,13 +274,18 @@ def test_a_file_with_everything_means_what_it_says() -> None:
     )
     file = read(document, ON_PODS)
     spec = to_spec(file.spec, labels={}, default_queue=QueueName("default"))
-    spec = POLICY.with_devices(ProjectName("default"), spec)
+    spec = replace(POLICY, namespace="jobs").completed(ProjectName("default"), spec)
     (role,) = spec.roles
     assert role.shared_memory_bytes == 2 << 30
     assert role.resources.memory_bytes == 10 << 30
     assert role.resources.extended == (("rdma/hca", 1),)
     assert spec.volumes[0] == Volume(
-        name="a", kind=VolumeKind.CLAIM, source="c", mount_path="/ckpt", sub_path="run1"
+        name="a",
+        kind=VolumeKind.CLAIM,
+        source="c",
+        mount_path="/ckpt",
+        sub_path="run1",
+        claim="jobs/c",
     )
     assert spec.volumes[1].bytes_max == 1 << 30
     assert spec.secrets[1] == SecretUse(secret="wandb", key="key", file="/run/wandb")  # noqa: S106 - a name
