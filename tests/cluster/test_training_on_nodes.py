@@ -43,9 +43,6 @@ def training(
                 "config": {
                     "topology": {"levels": [{"name": "rack", "label": RACK_LABEL}]},
                     "policy": {"nodeLostAfter": "20s"},
-                    # The fewest GPUs first, and gangs that run make way.
-                    "queues": [{"name": "default"}, {"name": "ranked", "policy": "sjf"}],
-                    "projects": [{"name": "default", "queues": ["default", "ranked"]}],
                 },
             },
         )
@@ -193,8 +190,8 @@ COUNTING = """
 saved=$DALLY_CHECKPOINT_DIR/step
 mkdir -p $DALLY_CHECKPOINT_DIR
 step=$(cat $saved 2>/dev/null || echo 0)
-echo "attempt $DALLY_ATTEMPT begins at $step"
 trap 'echo $step > $saved; echo "saved $step"; exit 143' TERM
+echo "attempt $DALLY_ATTEMPT begins at $step"
 while [ $step -lt 100000 ]; do step=$((step + 1)); sleep 0.1; done
 """
 """Rank 0 counts, saves when it is asked to stop, and goes on from there."""
@@ -237,14 +234,24 @@ def begins_at(training: Training, name: str) -> int:
     return int(rest.split()[0]) if says_so else -1
 
 
+@pytest.fixture
+def _fewest_gpus_first(training: Training) -> Iterator[None]:
+    """A policy under which gangs that run make way."""
+    path = "/api/v1/policy"
+    assert training.release.request("PATCH", path, {"knobs": {"policy": "sjf"}}).is_success
+    yield
+    assert training.release.request("PATCH", path, {"knobs": {"policy": None}}).is_success
+
+
+@pytest.mark.usefixtures("_fewest_gpus_first")
 def test_a_preempted_gang_saves_leaves_waits_and_resumes(
     training: Training, checkpoints: str
 ) -> None:
-    spec = {"queue": "ranked", "workers": 4, "gpusPerWorker": 2}
+    spec = {"workers": 4, "gpusPerWorker": 2}
     counts(training, "large", checkpoints, **spec)
     training.wait_for("large", "Running")
     wait_until(lambda: begins_at(training, "large") == 0, "it counts", deadline_s=RUN_S_MAX)
-    training.sleepers("small", workers=1, queue="ranked")
+    training.sleepers("small", workers=1)
     training.wait_for("small", "Running")
     (first,) = training.attempts("large")
     assert (first["outcome"], training.job("large")["status"]["phase"]) == ("Preempted", "Pending")
