@@ -56,6 +56,9 @@ KNOB_TEXTS: Final[Mapping[str, str]] = {
     "preemption": "Which gangs may be stopped so that a job of theirs runs closer together: `off`, "
     "`same-queue` or `on` (also borrowed GPUs of other queues).",
     "upgrades": "Whether a gang moves to closer GPUs: `off`, `same-queue` or `on`.",
+    "order_stops": "Whether a gang that declares a checkpoint or `preemptible: true` is stopped "
+    "for a job of an earlier class (orders `gittins`, `las`, `n4`), whatever its queue, and as "
+    "gently as for proximity.",
     "preemption_margin": "By what share a victim's key must be worse, with orders n1 to n4.",
     "benefit_min": "GPU time saved by a stop or move, divided by its cost, is at least this.",
     "lost_share_max": "Share of its run time that stops and moves may cost a job.",

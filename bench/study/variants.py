@@ -18,6 +18,7 @@ JITTER = 0.05
 STUDY_KNOBS: Mapping[str, object] = {
     "preemption": NetworkMoves.ON,
     "upgrades": NetworkMoves.ON,
+    "order_stops": True,
 }
 """Live defaults are gentler: moves for the network's sake inside a queue only."""
 
@@ -65,6 +66,7 @@ PARTS: Mapping[str, Mapping[str, object]] = {
     "clock declined": {"clock": WaitClock.DECLINED},
     "clock pending": {"clock": WaitClock.PENDING},
     "moves do not cap timers": {"moves_cap_timers": False},
+    "nobody stopped for the order": {"order_stops": False},
     "order las": {"order": JobOrder.LAS},
     "order n1": {"order": JobOrder.N1},
     "preemption off": {"preemption": NetworkMoves.OFF},

@@ -20,6 +20,7 @@ CLUSTER_KNOBS = frozenset(
         "placing",
         "node_lost_after",
         "order",
+        "order_stops",
         "ends_min",
         "aging_after",
         "hold_after",

@@ -133,6 +133,8 @@ class PolicyKnobs:
     # Stopping gangs for others' proximity, and moving them for their own.
     preemption: NetworkMoves = NetworkMoves.SAME_QUEUE
     upgrades: NetworkMoves = NetworkMoves.SAME_QUEUE
+    order_stops: bool = False
+    """Whether gangs that stand it are stopped for jobs that the order puts before them."""
     preemption_margin: float = 0.1
     """With orders N1-N4: a victim's key is worse by more than this share."""
     benefit_min: float = 2.0

@@ -15,7 +15,7 @@ from scheduler.engine.reranking import rerank
 from scheduler.engine.scratch import Scratch
 from scheduler.engine.standing import Standing
 from scheduler.engine.waiting import Waiting
-from scheduler.policies.interface import Policy, PolicyMaker
+from scheduler.policies.interface import Policy, PolicyMaker, Ranks
 from scheduler.policies.registry import policy_named
 
 HOPELESS = (NeverFits, PoolMissing, LevelMissing)
@@ -53,9 +53,7 @@ def decide_on(standing: Standing, snapshot: Snapshot, policy_maker: PolicyMaker)
 
         # 3. Walk the line. Running gangs are kept, or ranked with the jobs that wait.
         if policy.ranks is not None:
-            rerank(scratch, policy.ranks)
-            if policy.moves is not None:
-                upgrade(scratch, policy.moves)
+            _rerank(scratch, policy, policy.ranks)
         else:
             _walk(scratch, policy)
 
@@ -115,16 +113,34 @@ def _withdrawals(scratch: Scratch) -> Iterator[Withdrawal]:
 def _walk(scratch: Scratch, policy: Policy) -> None:
     """Elders first, then the line in order; then gangs that are stopped so that others run closer;
     then the clocks of those who declined run or stand."""
-    holds = None
-    if policy.elders is not None:
-        holds = Holds(scratch, policy.elders)
-        for waiting in elders_of(scratch, policy.elders):
-            _consider_elder(waiting, scratch, holds)
+    holds = _elders_first(scratch, policy)
     for waiting in scratch.walk:
         if waiting.job.id not in scratch.settled:
             _consider(waiting, scratch, holds)
     if policy.moves is not None:
         stop_for_others(scratch, policy.moves)
+    _close_up(scratch, policy, holds)
+
+
+def _rerank(scratch: Scratch, policy: Policy, ranks: Ranks) -> None:
+    """The same with running gangs ranked among the jobs that wait: who is stopped follows."""
+    holds = _elders_first(scratch, policy)
+    rerank(scratch, ranks, holds)
+    _close_up(scratch, policy, holds)
+
+
+def _elders_first(scratch: Scratch, policy: Policy) -> Holds | None:
+    if policy.elders is None:
+        return None
+    holds = Holds(scratch, policy.elders)
+    for waiting in elders_of(scratch, policy.elders):
+        _consider_elder(waiting, scratch, holds)
+    return holds
+
+
+def _close_up(scratch: Scratch, policy: Policy, holds: Holds | None) -> None:
+    """Gangs move closer together, clocks run or stand, and held domains are anybody's again."""
+    if policy.moves is not None:
         upgrade(scratch, policy.moves)
     if policy.patience is not None:
         keep_clocks(scratch, policy.patience)

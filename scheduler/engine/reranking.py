@@ -21,6 +21,7 @@ from scheduler.domain.job import JobPhase, StopCause
 from scheduler.domain.placement import Blocked, Placement, PromisedGpus
 from scheduler.domain.plan import Promise, Stop
 from scheduler.domain.snapshot import RunningGang
+from scheduler.engine.holding import Holds
 from scheduler.engine.making_room import fewest_from_the_end, nodes_of, stay_beside
 from scheduler.engine.scratch import Scratch
 from scheduler.engine.waiting import Waiting
@@ -56,8 +57,11 @@ class _Bench:
         ]
 
 
-def rerank(scratch: Scratch, ranks: Ranks) -> None:
-    """Walk the line; jobs start, are promised GPUs of gangs ranked behind them, or wait."""
+def rerank(scratch: Scratch, ranks: Ranks, holds: Holds | None = None) -> None:
+    """Walk the line; jobs start, are promised GPUs of gangs ranked behind them, or wait.
+
+    Nobody is stopped in a held domain: its gangs end there, and it is kept for its holder.
+    """
     bench: _Bench | None = None
     for waiting in scratch.walk:
         if waiting.job.id in scratch.settled:
@@ -66,7 +70,7 @@ def rerank(scratch: Scratch, ranks: Ranks) -> None:
             bench = _Bench(_ranked(scratch, ranks))
         assert waiting.key is not None
         _pass_until(waiting.key, bench, scratch)
-        _consider(waiting, bench, scratch)
+        _consider(waiting, bench, scratch, holds)
     if bench is not None:
         _pass_until(None, bench, scratch)
         scratch.stop.extend(
@@ -120,8 +124,10 @@ def _pass_until(key: Key | None, bench: _Bench, scratch: Scratch) -> None:
             free.let_go(each.gang.reservations)
 
 
-def _consider(waiting: Waiting, bench: _Bench, scratch: Scratch) -> None:
+def _consider(waiting: Waiting, bench: _Bench, scratch: Scratch, holds: Holds | None) -> None:
     answer = scratch.place(waiting)
+    if holds is not None and not isinstance(answer, Placement):
+        answer = holds.instead(waiting) or answer
     if isinstance(answer, Placement):
         if scratch.accepts(waiting, answer):
             _give(waiting, answer, bench, scratch)

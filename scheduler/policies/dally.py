@@ -15,16 +15,22 @@ from scheduler.domain.knobs import JobOrder, PolicyKnobs, Timers, WaitClock
 from scheduler.domain.ladder import Ladder
 from scheduler.domain.patience import WaitEpisode, waits_observed
 from scheduler.domain.placement import Blocked, Placement, WaitingForCloserTier
-from scheduler.domain.snapshot import Snapshot
+from scheduler.domain.snapshot import RunningGang, Snapshot
 from scheduler.domain.waits import WaitObservation, demand_bucket
 from scheduler.policies import holding_out
 from scheduler.policies.elders import Elders
 from scheduler.policies.fifo import STRICT
 from scheduler.policies.holding_out import Lessons
-from scheduler.policies.interface import Key, Offer, PolicyMaker
+from scheduler.policies.interface import Key, Offer, PolicyMaker, Ranks
 from scheduler.policies.moves import Moves
 from scheduler.policies.remaining import remaining_time
 from scheduler.policies.sensitive_order import SensitiveOrder
+
+BY_SERVICE = frozenset({JobOrder.GITTINS, JobOrder.LAS, JobOrder.N4})
+"""Orders in which gangs fall behind by running, class by class: none stops another in turns."""
+
+BEFORE_ALL = Instant(-1)
+"""Earlier than any submission."""
 
 Variant = Callable[[PolicyKnobs], PolicyKnobs]
 
@@ -72,9 +78,21 @@ class Dally:
         return self._order.key(job)
 
     @property
-    def ranks(self) -> None:
-        """Running gangs are kept; the few that are stopped are chosen one by one."""
-        return None
+    def ranks(self) -> Ranks | None:
+        """Running gangs are kept, and the few that are stopped are chosen one by one; unless the
+        order may stop them."""
+        knobs = self._snapshot.knobs
+        return self if knobs.order_stops and knobs.order in BY_SERVICE else None
+
+    def rank(self, gang: RunningGang) -> Key:
+        """See Ranks: in a class running gangs stand before those that wait."""
+        job = gang.job
+        head = self._order.key_of_running(gang)[:-2]
+        return (*head, BEFORE_ALL, job.submitted_at, job.id)
+
+    def may_stop(self, gang: RunningGang) -> bool:
+        """See Ranks."""
+        return self._moves.may_stop_for_order(gang)
 
     @property
     def patience(self) -> "Dally":
@@ -97,8 +115,10 @@ class Dally:
         return own == STRICT and own != self._given.knobs.policy
 
     def next_decision_at(self) -> Instant | None:
-        """Clocks apart, time alone changes nothing."""
-        return None
+        """Clocks apart, time alone changes nothing, unless gangs fall behind in the order."""
+        if self.ranks is None or not self._snapshot.pending:
+            return None
+        return self._moves.next_stop_at()
 
     def accept(self, job: Job, offer: Offer) -> Blocked | None:
         """Take the best tier, and a wider one when the clock has outlasted the closer ones."""

@@ -9,7 +9,7 @@ of jobs whose users have not said that they stand it, nobody is stopped.
 from collections.abc import Sequence
 
 from scheduler.domain.ids import QueueName
-from scheduler.domain.instants import Duration, Instant, elapsed
+from scheduler.domain.instants import Duration, Instant, after, elapsed
 from scheduler.domain.job import Job, JobPhase
 from scheduler.domain.knobs import JobOrder, NetworkMoves, PolicyKnobs
 from scheduler.domain.placement import Placement
@@ -25,6 +25,7 @@ from scheduler.domain.snapshot import RunningGang, Snapshot
 from scheduler.network.iteration import TIE_GAP
 from scheduler.policies.elders import is_protected
 from scheduler.policies.holding_out import LONGEST
+from scheduler.policies.ordering import GITTINS_CLASSES, LAS_CLASSES
 from scheduler.policies.remaining import remaining_time
 from scheduler.policies.sensitive_order import SensitiveOrder
 
@@ -68,6 +69,30 @@ class Moves:
             gang.job.spec.gpus * (self.price(gang) + self._wait_again(gang)) for gang in victims
         )
         return job.spec.gpus * self.stake(job) >= self._knobs(job).benefit_min * price
+
+    def may_stop_for_order(self, gang: RunningGang) -> bool:
+        """Whether the gang may be stopped now for a job that the order puts before it."""
+        return (
+            is_movable(gang.job.spec)
+            and self._has_settled(gang)
+            and not is_protected(gang, self._snapshot)
+            and not self._is_near_its_end(gang)
+        )
+
+    def next_stop_at(self) -> Instant | None:
+        """When the first running gang leaves its class, or has run for its quantum."""
+        now = self._snapshot.now
+        classes = GITTINS_CLASSES if self._order.is_learned else LAS_CLASSES
+        found: list[Instant] = []
+        for gang in self._snapshot.holding:
+            job = gang.job
+            left = classes.leaves_in(job.spec.gpus * gang.run_time(now), gpus=job.spec.gpus)
+            settles = quantum(job.spec, self._knobs(job)) - self._present_run(gang)
+            if left is not None:
+                found.append(after(now, Duration(left)))
+            if settles > 0:
+                found.append(after(now, Duration(settles)))
+        return min(found, default=None)
 
     def price(self, gang: RunningGang) -> Duration:
         """See interface.Moves."""

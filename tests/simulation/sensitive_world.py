@@ -62,7 +62,8 @@ class SensitiveWorld(TroubledWorld):
 
     def knobs(self) -> PolicyKnobs:
         """A variant with numbers for short jobs."""
-        return replace(SOON, policy=self.rng.choice(VARIANTS))
+        policy, order_stops = self.rng.choice(VARIANTS), self.rng.choice((False, True))
+        return replace(SOON, policy=policy, order_stops=order_stops)
 
     def declared(self, spec: JobSpec) -> JobSpec:
         """Half of the jobs talk much; most stand being stopped."""

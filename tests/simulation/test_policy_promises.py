@@ -24,6 +24,15 @@ CLUSTER = a_cluster("\n".join(f"r{rack}: 8 8" for rack in range(4)))
 """64 GPUs."""
 
 
+ORDER_STOPS = pytest.mark.parametrize(
+    "knobs",
+    [
+        pytest.param(PolicyKnobs(policy="dally", order_stops=stops), id=f"order stops {stops}")
+        for stops in (False, True)
+    ],
+)
+
+
 def a_simulated(
     name: str, *, arrival_h: float, work_h: float, workers: int, gpus: int
 ) -> SimulatedJob:
@@ -71,19 +80,23 @@ def a_stream(
     return jobs
 
 
-def test_t12_a_gang_of_the_whole_cluster_starts_a_day_and_one_length_later_at_most() -> None:
+@ORDER_STOPS
+def test_t12_a_gang_of_the_whole_cluster_starts_a_day_and_one_length_later_at_most(
+    knobs: PolicyKnobs,
+) -> None:
     stream = a_stream(gpus=1, workers=1, load=0.9, hours=40, mean_h=2)
     big = a_simulated("big", arrival_h=5, work_h=1, workers=8, gpus=8)
-    outcome = run([*stream, big])
+    outcome = run([*stream, big], knobs)
     waited = next(job.wait for job in outcome.jobs if job.name == "big")
     longest = max(job.work for job in stream)
     assert waited <= 24 * HOUR + longest
 
 
-def test_t13_a_job_beside_a_stream_of_large_gangs_ends_in_bounded_time() -> None:
+@ORDER_STOPS
+def test_t13_a_job_beside_a_stream_of_large_gangs_ends_in_bounded_time(knobs: PolicyKnobs) -> None:
     stream = a_stream(gpus=8, workers=2, load=0.9, hours=60, mean_h=1)
     lone = a_simulated("lone", arrival_h=5, work_h=6, workers=1, gpus=8)
-    outcome = run([*stream, lone])
+    outcome = run([*stream, lone], knobs)
     assert next(job.jct for job in outcome.jobs if job.name == "lone") <= 30 * HOUR
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import hypothesis.strategies as st
 import pytest
@@ -277,3 +278,63 @@ def test_the_gpus_a_gang_moves_to_are_nobody_elses() -> None:
 def test_upgrades_are_a_knob() -> None:
     knobs = PolicyKnobs(upgrades=NetworkMoves.OFF)
     assert not stopped(planned(a_world(running=[spread()], knobs=knobs)))
+
+
+# Stopping for the order.
+
+ORDER_STOPS = PolicyKnobs(order_stops=True, order=JobOrder.LAS)
+
+
+def full(first: Job) -> list[RunningGang]:
+    """Every node is held: by the one in question, and by three that stand no stop."""
+    others = [a_job(f"other-{number}") for number in range(3)]
+    nodes = ("r1-n1", "r2-n0", "r2-n1")
+    return [on(first, "r1-n0"), *(on(o, n) for o, n in zip(others, nodes, strict=True))]
+
+
+def test_a_gang_of_a_later_class_gives_way_to_a_new_job_if_the_order_may_stop() -> None:
+    new = a_job("new")
+    plan = planned(a_world(new, running=full(victim()), knobs=ORDER_STOPS))
+    assert stopped(plan) == [("id-v", StopCause.PREEMPT, "id-new")]
+    assert {a.node for a in plan.promise[0].placement.assignments} == {"r1-n0"}
+    assert stopped(planned(a_world(new, running=full(victim())))) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"spec": a_job().spec}, id="neither a checkpoint nor preemptible"),
+        pytest.param({"priority": 5}, id="of higher priority"),
+        pytest.param(
+            {"evictions": Evictions(recent=(at(9.5 * 3600),) * 3)}, id="stopped thrice an hour"
+        ),
+        pytest.param(
+            {"evictions": Evictions(lost=Duration(41 * HOUR))}, id="has lost a tenth already"
+        ),
+        pytest.param({"spec": a_job(checkpoint=SAVES, iterations=101).spec}, id="nearly done"),
+    ],
+)
+def test_the_order_stops_no_gang(changes: dict[str, Any]) -> None:
+    world = a_world(a_job("new"), running=full(victim(**changes)), knobs=ORDER_STOPS)
+    assert stopped(planned(world)) == []
+
+
+def test_no_gang_is_stopped_for_a_job_of_its_own_class() -> None:
+    as_old = replace(a_job("new"), ran_for=Duration(400 * HOUR))
+    assert stopped(planned(a_world(as_old, running=full(victim()), knobs=ORDER_STOPS))) == []
+
+
+def test_a_gang_is_not_stopped_before_its_quantum() -> None:
+    young = [on(victim(), "r1-n0", since=at(10 * 3600 - 600)), *full(victim())[1:]]
+    plan = planned(a_world(a_job("new"), running=young, knobs=ORDER_STOPS))
+    assert stopped(plan) == []
+    # The loop is called when it has run for two checkpoint intervals.
+    assert plan.next_wakeup == at(10 * 3600 + 600)
+
+
+def test_jobs_still_hold_out_for_closer_gpus_where_the_order_may_stop() -> None:
+    two = a_job("s", workers=2)
+    running = [on(a_job("other"), "r1-n0"), on(a_job("another"), "r2-n0")]
+    plan = planned(a_world(two, running=running, knobs=ORDER_STOPS))
+    assert not plan.start
+    assert [wait.job_id for wait in plan.waits] == ["id-s"]
