@@ -212,6 +212,8 @@ def _held_of(job: Job) -> HeldDomain | None:
 
 def cancel_waiting(live: LiveJobs, outside: Outside, *, epoch: Epoch) -> bool:
     """End the jobs that hold nothing and were asked to stop; whether a race was lost."""
+    if not live.waiting_to_stop:
+        return False
     now = outside.clock.now()
     has_lost = False
     for job in [live.waiting_to_stop[job_id] for job_id in sorted(live.waiting_to_stop)]:

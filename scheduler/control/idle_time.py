@@ -54,6 +54,8 @@ class IdleByChoice:
         """Charge the time since the last call to the queues whose jobs leave GPUs idle."""
         since = now if self._counted_until is None else self._counted_until
         self._counted_until = now
+        if not self._idle:
+            return
         passed = in_seconds(elapsed(since, now))
         for queue, gpus in sorted(self._idle.items()):
             if passed and gpus:

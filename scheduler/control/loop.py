@@ -48,7 +48,7 @@ from scheduler.domain.placement import Blocked, StoreOutdated
 from scheduler.domain.plan import Plan
 from scheduler.domain.queue import Queue
 from scheduler.domain.topology import Node
-from scheduler.engine.cycle import decide_by_knobs
+from scheduler.engine.cycle import decide_by_knobs, has_nothing_to_decide
 from scheduler.engine.decision import Decision, answers_of
 from scheduler.engine.invariants import check_starts
 from scheduler.engine.standing import Standing
@@ -310,10 +310,14 @@ class ControlLoop:
 
     def _decide(self, now: Instant) -> Decision:
         self._cycle += 1
-        if not self._watch.is_reachable:
-            assert self._live.sequence is not None
-            return Decision(plan=Plan(made_on=self._live.sequence))
         live = self._live
+        assert live.sequence is not None
+        if not self._watch.is_reachable:
+            return Decision(plan=Plan(made_on=live.sequence))
+        if has_nothing_to_decide(self._standing, self._knobs):
+            decision = Decision(plan=Plan(made_on=live.sequence))
+            self._tell_cycle(decision, now, took=Duration(0))
+            return decision
         observed = Observed(
             now=now,
             knobs=self._knobs,
@@ -328,20 +332,23 @@ class ControlLoop:
         began = self._outside.clock.now()
         decision = decide_by_knobs(self._standing, snapshot)
         check_starts(self._standing, snapshot, decision.plan)
-        took = Duration(self._outside.clock.now() - began)
+        self._tell_cycle(decision, now, took=Duration(self._outside.clock.now() - began))
+        return decision
+
+    def _tell_cycle(self, decision: Decision, now: Instant, *, took: Duration) -> None:
+        plan = decision.plan
         self._outside.sink.emit(
             "cycle_decided",
             {
                 "cycle": self._cycle,
-                "pending": len(snapshot.pending),
-                "started": len(decision.plan.start),
-                "stopped": len(decision.plan.stop),
-                "promised": len(decision.plan.promise),
-                "declined": sum(wait.episode.runs_since == now for wait in decision.plan.waits),
+                "pending": len(self._live.pending),
+                "started": len(plan.start),
+                "stopped": len(plan.stop),
+                "promised": len(plan.promise),
+                "declined": sum([wait.episode.runs_since == now for wait in plan.waits]),
                 "decision_s": in_seconds(took),
             },
         )
-        return decision
 
     def _answers(self, now: Instant) -> dict[JobId, Blocked]:
         """Why each pending job waits, as last decided."""

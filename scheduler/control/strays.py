@@ -53,6 +53,8 @@ class Strays:
 
     def look_after(self, now: Instant) -> None:
         """Do what is due."""
+        if not self._seen:
+            return
         for key in sorted(self._seen):
             if self._is_cared_for(key) or key not in self._watch.reports:
                 del self._seen[key]

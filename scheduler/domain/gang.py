@@ -6,6 +6,7 @@ from math import lcm
 from typing import NamedTuple
 
 from scheduler.domain.communication import Axis, ParallelAxes
+from scheduler.domain.copying import quickly_made
 from scheduler.domain.ids import GpuModel, LevelName, NodeName, PoolName, RoleName
 from scheduler.domain.job import AxisWithin, JobSpec, Role, Slice
 from scheduler.domain.resources import NOTHING, Resources
@@ -20,6 +21,7 @@ class NodeFilter:
     allowed: frozenset[NodeName]
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleRequest:
     """What each worker of one role needs, and how many there are."""

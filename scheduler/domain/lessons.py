@@ -40,11 +40,13 @@ class Lessons(Generic[T]):
         self._kept_for = kept_for
         self._rows: dict[LessonKey, tuple[Sequence, T]] = {}
         """By sequence: a row that is replaced goes to the end."""
+        self._written_up_to: Sequence | None = None
         self._ages: dict[Kind, list[LessonKey]] = {}
 
     def add(self, rows: Iterable[tuple[LessonKey, T]], sequence: Sequence) -> None:
         """Write rows together, then forget."""
         newest: dict[Kind, Instant] = {}
+        self._written_up_to = sequence
         for key, row in rows:
             if self._rows.pop(key, None) is None:
                 insort(self._ages.setdefault(key.kind, []), key)
@@ -59,6 +61,8 @@ class Lessons(Generic[T]):
 
     def since(self, after: Sequence | None) -> tuple[T, ...]:
         """Rows written after a sequence (None: all), by sequence, then key."""
+        if after is not None and (self._written_up_to is None or self._written_up_to <= after):
+            return ()
         newest_first = (
             (sequence, key, row) for key, (sequence, row) in reversed(self._rows.items())
         )

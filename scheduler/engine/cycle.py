@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from scheduler.domain.instants import Instant
+from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.placement import LevelMissing, NeverFits, Placement, PoolMissing, PromisedGpus
 from scheduler.domain.plan import Plan, Start, Withdrawal
 from scheduler.domain.snapshot import Snapshot
@@ -16,7 +17,7 @@ from scheduler.engine.scratch import Scratch
 from scheduler.engine.standing import Standing
 from scheduler.engine.waiting import Waiting
 from scheduler.policies.interface import Policy, PolicyMaker, Ranks
-from scheduler.policies.registry import policy_named
+from scheduler.policies.registry import STEADY, policy_named
 
 HOPELESS = (NeverFits, PoolMissing, LevelMissing)
 """A job that waiting can not help does not hold up those behind it."""
@@ -32,6 +33,11 @@ def decide(snapshot: Snapshot, policy_maker: PolicyMaker) -> Plan:
 def decide_by_knobs(standing: Standing, snapshot: Snapshot) -> Decision:
     """The decision of the policy that the snapshot's knobs name. NotFoundError if there is none."""
     return decide_on(standing, snapshot, policy_named(snapshot.knobs.policy))
+
+
+def has_nothing_to_decide(standing: Standing, knobs: PolicyKnobs) -> bool:
+    """Whether nobody waits, and the policy that the knobs name decides of nobody else."""
+    return not len(standing.line) and knobs.policy in STEADY
 
 
 def decide_on(standing: Standing, snapshot: Snapshot, policy_maker: PolicyMaker) -> Decision:

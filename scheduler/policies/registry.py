@@ -38,6 +38,12 @@ POLICIES: Mapping[str, PolicyMaker] = {
     "srsf": shortest.LeastService,
 }
 
+STEADY = frozenset(
+    {fifo.STRICT, fifo.BACKFILL, "nowait", "consolidated", "fifo-consolidated"},
+)
+"""Those that leave running gangs alone, and to which nothing changes by the passing of time: while
+nobody waits they have nothing to decide."""
+
 
 def policy_named(name: str) -> PolicyMaker:
     """The policy of that name. Raises NotFoundError."""

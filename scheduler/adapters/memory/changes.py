@@ -1,5 +1,6 @@
 """Each change of a unit, carried out on the tables of the memory store."""
 
+from collections.abc import Callable, Mapping
 from heapq import nsmallest
 from typing import assert_never
 
@@ -15,7 +16,7 @@ from scheduler.domain.errors import (
 )
 from scheduler.domain.event import Event
 from scheduler.domain.ids import JobId, Sequence
-from scheduler.domain.job import Attempt, Job
+from scheduler.domain.job import Job
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.lessons import keyed_ends, keyed_waits
 from scheduler.domain.reservation import AttemptKey
@@ -85,7 +86,7 @@ def carry_out(unit: Unit, tables: Tables) -> Sequence:
     before, last_before = tables.singles, tables.sequence
     try:
         for change in unit.changes:
-            _carry_out_change(change, work)
+            _COMMON.get(type(change), _carry_out_change)(change, work)
     except BaseException:
         work.undo.undo()
         tables.singles, tables.sequence = before, last_before
@@ -238,7 +239,7 @@ def _change_attempt(
 ) -> None:
     match change:
         case SaveAttempt():
-            _save_attempt(change.attempt, work)
+            _save_attempt(change, work)
         case Reserve():
             _reserve(change, work)
         case FreeReservations():
@@ -249,7 +250,8 @@ def _change_attempt(
             assert_never(change)
 
 
-def _save_attempt(attempt: Attempt, work: UnitInProgress) -> None:
+def _save_attempt(change: SaveAttempt, work: UnitInProgress) -> None:
+    attempt = change.attempt
     tables, job_id = work.tables, attempt.job_id
     if job_id not in tables.jobs:
         raise NotFoundError("job", job_id)
@@ -468,7 +470,8 @@ def _learn(work: UnitInProgress, sequence: Sequence) -> None:
 
 def _mark_changed(work: UnitInProgress) -> Sequence:
     tables, sequence = work.tables, work.next_sequence()
-    _learn(work, sequence)
+    if work.lessons:
+        _learn(work, sequence)
     for job_id in work.touched:
         tables.changed.pop(job_id, None)
         tables.changed[job_id] = sequence
@@ -477,3 +480,12 @@ def _mark_changed(work: UnitInProgress) -> Sequence:
             sequence=sequence, project=job.project, name=job.name, at=change.at
         )
     return sequence
+
+
+_COMMON: Mapping[type[Change], Callable[..., None]] = {
+    SaveJob: _save_job,
+    SaveAttempt: _save_attempt,
+    Reserve: _reserve,
+    FreeReservations: _free,
+}
+"""What nearly all units are made of, without asking which of all changes it is."""
