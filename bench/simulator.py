@@ -44,6 +44,8 @@ class Run:
     events: int
     cpu_s: float
     peak_mib: float
+    jobs_waiting_max: int
+    """At once, after what could start has started."""
 
 
 def measure(options: Options, report: Report) -> None:
@@ -58,7 +60,7 @@ def measure(options: Options, report: Report) -> None:
         _grown(jobs, 64, report)
     for nodes in (256,) if options.quick else (256, 1_024):
         _grown(1_000 if options.quick else 5_000, nodes, report)
-    for jobs in (200, 400) if options.quick else (500, 1_000, 2_000):
+    for jobs in (200, 400) if options.quick else (500, 1_000, 2_000, 4_000):
         _against_the_naive(jobs, report)
 
 
@@ -72,6 +74,7 @@ def run_of(trace: Trace, topology: Topology, options: RunOptions) -> Run:
         events=len(outcome.steps),
         cpu_s=process_time() - started,
         peak_mib=getrusage(RUSAGE_SELF).ru_maxrss / 1024,
+        jobs_waiting_max=max((step.jobs_waiting for step in outcome.steps), default=0),
     )
 
 
@@ -97,6 +100,7 @@ def _philly(trace: Path, policy: str, jobs_max: int | None, report: Report) -> N
     report.add("philly_cpu_per_job", run.cpu_s / run.jobs * 1e3, "ms", case=case)
     report.add("philly_instants", run.events / run.cpu_s, "1/s", case=case)
     report.add("philly_peak_memory", run.peak_mib, "MiB", reference=MIB_MAX, case=case)
+    report.add("philly_jobs_waiting_max", run.jobs_waiting_max, "jobs", case=case)
 
 
 def _grown(jobs: int, nodes: int, report: Report) -> None:

@@ -89,13 +89,12 @@ class SimulatedCluster:
 
     def observe(self, after: int | None = None) -> ClusterView:
         """See Cluster."""
-        keys: Iterable[AttemptKey] = self._gangs
+        gangs = self._gangs
         is_whole = after is None or after != self._sequence
-        if not is_whole:
-            keys = (key for key in self._changed if key in self._gangs)
         workers: list[WorkerReport] = []
-        for key in keys:
-            workers += self._gangs[key].reports()
+        for key in gangs if is_whole else self._changed:
+            if key in gangs:
+                workers += gangs[key].reports()
         self._changed = {}
         self._sequence += 1
         self.has_news = False

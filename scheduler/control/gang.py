@@ -56,8 +56,10 @@ class Gang:
         """Whether no rank is known to have ended: none has reported so, none is known missing."""
         if self.attempt.worker_ends or self.absent_are_down:
             return False
-        states = {report.state for report in self.reports.values()}
-        return states.isdisjoint(TERMINAL_STATES)
+        for report in self.reports.values():  # noqa: SIM110 - every tick asks it of many gangs
+            if report.state in TERMINAL_STATES:
+                return False
+        return True
 
     def in_state(self, *states: WorkerState) -> bool:
         """Whether every rank is in one of these states by its report, or its end is recorded."""

@@ -94,7 +94,11 @@ def _move_whole(gang: Gang, moment: Moment) -> Move | None:
     """The next move of a gang all of whose workers are there, on nodes that are not lost."""
     if gang.attempt.phase is AttemptPhase.STOPPING:
         return _stop_sooner(gang, moment)
-    cause = gang.job.stop_requested or _drain(gang, moment) or _time_out(gang, moment)
+    cause = gang.job.stop_requested
+    if cause is None and moment.leaving:
+        cause = _drain(gang, moment)
+    if cause is None:
+        cause = _time_out(gang, moment)
     return _rise(gang, moment) if cause is None else _stop(gang, cause, moment)
 
 
@@ -245,7 +249,9 @@ def _time_out(gang: Gang, moment: Moment) -> StopCause | None:
 
 def _start_timeout_at(gang: Gang, moment: Moment) -> Instant:
     # An outage is not the gang's fault: its time starts again when the cluster answers.
-    since = max(gang.attempt.created_at, moment.reachable_since or gang.attempt.created_at)
+    since, answers_since = gang.attempt.created_at, moment.reachable_since
+    if answers_since is not None and answers_since > since:
+        since = answers_since
     return after(since, moment.knobs_of(gang.job.spec.queue).start_timeout)
 
 

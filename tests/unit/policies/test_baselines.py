@@ -18,6 +18,7 @@ from scheduler.domain.waits import JobEnd
 from scheduler.network.tensor_skew import LARGEST_TENSORS, tensor_skew
 from scheduler.policies.gandiva import Gandiva
 from scheduler.policies.interface import Offer
+from scheduler.policies.registry import POLICIES, STEADY
 from scheduler.policies.themis import Themis
 from scheduler.policies.tiresias import Tiresias, TiresiasGittins
 from tests.builders import a_cluster, a_job, a_placement, a_running_gang, a_snapshot, at
@@ -243,3 +244,11 @@ def test_nothing_is_to_be_decided_while_nobody_waits(
 ) -> None:
     gang = on(a_job("r"), "r1-n0", since=0)
     assert policy(seen(now=100, running=[gang])).next_decision_at() is None
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+def test_a_policy_is_steady_if_it_decides_of_nobody_but_those_who_wait(name: str) -> None:
+    snapshot = seen(knobs=PolicyKnobs(policy=name))
+    policy = POLICIES[name](snapshot)
+    rests = policy.ranks is None and policy.moves is None and policy.next_decision_at() is None
+    assert rests == (name in STEADY)
