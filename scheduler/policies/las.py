@@ -13,6 +13,7 @@ of this follows from what a job has run, when it was placed and stopped, and its
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from scheduler.domain.copying import quickly_made
 from scheduler.domain.instants import SECOND, Instant
 from scheduler.domain.job import Job, Outcome
 from scheduler.domain.snapshot import RunningGang
@@ -69,6 +70,7 @@ class ByService(Reranked):
         return None if left is None else _rounded_up(now + left, self.grain)
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class _Past:
     """What the place of a job in its queue follows from, at an instant up to which it ran."""
