@@ -80,8 +80,8 @@ def decide_on(standing: Standing, snapshot: Snapshot, policy_maker: PolicyMaker)
 
 
 def _leaves_alone(policy: Policy) -> bool:
-    """Whether the gangs that run are kept, and none would gain by moving."""
-    return policy.ranks is None and (policy.moves is None or not policy.moves.upgradable())
+    """Whether no gang would gain by moving: without anybody waiting, none is stopped otherwise."""
+    return policy.moves is None or not policy.moves.upgradable()
 
 
 def _keep_promises(scratch: Scratch) -> None:
