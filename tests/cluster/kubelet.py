@@ -66,6 +66,8 @@ class Kubelet:
         self._is_frozen = threading.Event()
         self._refusals: dict[str, str] = {}
         self._logs = LogServer(folder, self._lines_of)
+        self.removes_containers = False
+        """Whether the log of a pod can not be asked for any more once it has ended."""
         self._thread = threading.Thread(target=self._run, name="kubelet", daemon=True)
 
     @property
@@ -259,7 +261,9 @@ class Kubelet:
         with self._lock:
             for pod in reversed(list(self._pods.values())):
                 if (pod.namespace, pod.name) == (namespace, name):
-                    return LogView(lines=list(pod.lines), is_over=pod.is_over)
+                    is_removed = self.removes_containers and pod.is_over
+                    lines = list(pod.lines)
+                    return LogView(lines=lines, is_over=pod.is_over, is_removed=is_removed)
         return None
 
 

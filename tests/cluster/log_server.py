@@ -30,6 +30,8 @@ class LogView:
 
     lines: list[Line]
     is_over: bool
+    is_removed: bool = False
+    """Whoever asks from now on finds no container any more."""
 
 
 Lookup = Callable[[str, str], LogView | None]
@@ -84,6 +86,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/plain")
         self.end_headers()
         if view is None:
+            return
+        if view.is_removed:
+            self.wfile.write(b"unable to retrieve container logs for containerd://gone")
             return
         try:
             for line in self._lines(namespace, pod, query):

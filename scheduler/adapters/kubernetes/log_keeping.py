@@ -9,7 +9,7 @@ from scheduler.adapters.kubernetes import names
 from scheduler.adapters.kubernetes.client import ApiServer
 from scheduler.adapters.kubernetes.errors import ApiFailure, Unavailable
 from scheduler.adapters.kubernetes.log_tails import LogTails
-from scheduler.adapters.kubernetes.log_text import BYTES_MAX, parsed
+from scheduler.adapters.kubernetes.log_text import BYTES_MAX, is_led_by_a_time, parsed
 from scheduler.adapters.kubernetes.pods import PodFacts
 from scheduler.adapters.kubernetes.watch import collection
 from scheduler.domain.ids import Rank
@@ -24,6 +24,8 @@ COPY_TRIES_MAX = 5
 FOLLOWED_AT_STOP_MAX = 16
 """Of a gang that is stopped, the first so many workers are followed to their last word."""
 WAIT_S_MAX = 20.0
+LAST_WORDS_LOOKS, LAST_WORDS_PAUSE_S = 50, 0.1
+"""How often, and how long apart, is looked whether a follower has come to the end of a log."""
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +63,7 @@ class EndedLogs:
         """Follow those that are about to be stopped: their pods may be gone with their end."""
         running = [facts for facts in pods if facts.report.state is WorkerState.RUNNING]
         for facts in running[:FOLLOWED_AT_STOP_MAX]:
-            self._tails.view(facts)
+            self._tails.follow_to_the_end(facts)
 
     def wait_for(self, attempt: AttemptKey, rank: Rank) -> None:
         """Until the copy under way, if there is one, is done."""
@@ -94,24 +96,37 @@ class EndedLogs:
             if followed is not None and followed.is_over:
                 return followed.log
             try:
-                return self._fetched(facts)
+                return self._fetched(facts) or self._followed(facts)
             except Unavailable as failure:
                 _log.info("log_not_copied %s %s", facts.name, failure.message)
                 if self._closing.wait(1.0):
                     return None
             except ApiFailure:
-                # The pod is gone, or its container never ran: what was followed is all there is.
-                return followed.log if followed is not None else KeptLog(data=b"")
+                return self._followed(facts)
         return None
 
-    def _fetched(self, facts: PodFacts) -> KeptLog:
+    def _followed(self, facts: PodFacts) -> KeptLog:
+        """Its pod or container is gone, or never was: what was followed is all there is."""
+        followed = self._tails.known(facts.attempt, facts.rank)
+        for _ in range(LAST_WORDS_LOOKS):
+            if followed is None or followed.is_over or self._closing.wait(LAST_WORDS_PAUSE_S):
+                break
+            followed = self._tails.known(facts.attempt, facts.rank)
+        return KeptLog(data=b"") if followed is None else followed.log
+
+    def _fetched(self, facts: PodFacts) -> KeptLog | None:
+        """None where the kubelet has removed the container, which it says in the log's place."""
         query = {
             "container": names.MAIN_CONTAINER,
             "timestamps": "true",
             "tailLines": str(LINES_MAX),
         }
         path = f"{collection(facts.namespace, 'pods')}/{facts.name}/log"
-        return parsed(self._server.read(path, query)).kept()
+        answer = self._server.read(path, query)
+        if answer and not is_led_by_a_time(answer.partition(b"\n")[0]):
+            _log.info("log_not_there %s %s", facts.name, answer[:200].decode(errors="replace"))
+            return None
+        return parsed(answer).kept()
 
 
 def _shortened(log: KeptLog) -> KeptLog:

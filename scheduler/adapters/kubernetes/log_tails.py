@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from scheduler.adapters.kubernetes import names
 from scheduler.adapters.kubernetes.client import ApiServer, Stream
 from scheduler.adapters.kubernetes.errors import ApiFailure, Unavailable
-from scheduler.adapters.kubernetes.log_text import LogText
+from scheduler.adapters.kubernetes.log_text import LogText, is_led_by_a_time
 from scheduler.adapters.kubernetes.pods import PodFacts
 from scheduler.adapters.kubernetes.watch import collection
 from scheduler.domain.ids import Rank
@@ -25,6 +25,8 @@ FOLLOWERS_MAX = 256
 IDLE_S_MAX = 15.0
 """A follower that nobody has read from for so long is let go; what it has stays for a while."""
 FORGET_S = 300.0
+STOP_S_MAX = 3700.0
+"""No stop takes longer: the longest grace is an hour."""
 SILENCE_S_MAX = 3600.0
 FIRST_LOOK_S_MAX = 1.0
 """The first look waits so long for the beginning; later ones take what there is."""
@@ -72,6 +74,12 @@ class LogTails:
         tail.wait_for_first(FIRST_LOOK_S_MAX)
         return tail.view()
 
+    def follow_to_the_end(self, facts: PodFacts) -> None:
+        """Follow a worker that is being stopped, whether anybody reads or not."""
+        if tail := self._tail(facts):
+            tail.is_for_the_end = True
+            tail.wait_for_first(FIRST_LOOK_S_MAX)
+
     def known(self, attempt: AttemptKey, rank: Rank) -> TailView | None:
         """What a follower has, or had; None if there was none."""
         with self._lock:
@@ -84,7 +92,8 @@ class LogTails:
         with self._lock:
             for worker, tail in list(self._tails.items()):
                 idle_s = now - tail.read_at
-                if tail.is_open and idle_s > self._idle_s_max:
+                is_kept = tail.is_for_the_end and idle_s < STOP_S_MAX
+                if tail.is_open and idle_s > self._idle_s_max and not is_kept:
                     tail.let_go()
                 elif not tail.is_open and idle_s > FORGET_S:
                     del self._tails[worker]
@@ -126,6 +135,8 @@ class _Tail:
         self.text = text
         self.is_open = True
         self.is_over = False
+        self.is_for_the_end = False
+        """Followed to its last word, which nobody need read now."""
         self.read_at = time.monotonic()
         self._stream: Stream | None = None
         self._lock = threading.Lock()
@@ -181,7 +192,9 @@ class _Tail:
         path = f"{collection(self.facts.namespace, 'pods')}/{self.facts.name}/log"
         with self._server.stream(path, query, silence_s_max=SILENCE_S_MAX) as stream:
             self._stream = stream
-            for line in stream.lines():
+            for number, line in enumerate(stream.lines()):
+                if number == 0 and not is_led_by_a_time(line):
+                    break  # The kubelet says that the container is gone.
                 stamp = line.partition(b" ")[0].decode(errors="replace")
                 if last and stamp < last:
                     continue  # The API server takes whole seconds.

@@ -57,6 +57,12 @@ class LogText:
             del self.times[0]
 
 
+def is_led_by_a_time(line: bytes) -> bool:
+    """Whether a worker has written it: the kubelet's own words have no time in front."""
+    head, gap, _ = line.partition(b" ")
+    return bool(gap) and instant_of(head.decode(errors="replace")) is not None
+
+
 def parsed(answer: bytes) -> LogText:
     """A whole answer."""
     text = LogText()
