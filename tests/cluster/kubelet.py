@@ -29,6 +29,9 @@ INSTANT = ("true",)
 
 START_ERROR_EXIT_CODE = 128
 
+_NOT_THAT_POD = (httpx2.codes.NOT_FOUND, httpx2.codes.CONFLICT)
+"""It is gone, or another of its name is there."""
+
 OUTPUT_S_MAX = 2.0
 """A process that outlives the main one may keep the output open; it is not waited for longer."""
 
@@ -47,6 +50,11 @@ class _Pod:
     lines: list[Line] = field(default_factory=list)
     started_at: str = ""
     kill_at: float | None = None
+    status: Object = field(default_factory=dict)
+    """What is to be written, or was."""
+    is_written: bool = True
+    is_last: bool = False
+    """Nothing follows that status."""
     is_over: bool = False
     """Its last status has been written."""
 
@@ -131,9 +139,13 @@ class Kubelet:
             elif not pod.is_over:
                 self._look_after(pod, seen)
         for uid, pod in list(self._pods.items()):
-            if uid not in present and not pod.is_over:
+            if uid in present or pod.is_over:
+                continue
+            if pod.is_written:
                 self._kill(pod)  # Forced away: the object is gone, a kubelet ends the process.
                 pod.is_over = True
+            else:
+                self._flush(pod)
 
     def _take(self, seen: Object) -> None:
         meta, container = seen["metadata"], _main(seen)
@@ -184,13 +196,12 @@ class Kubelet:
 
     def _look_after(self, pod: _Pod, seen: Object) -> None:
         code = None if pod.process is None else pod.process.poll()
-        if code is not None:
+        if not pod.is_written:
+            self._flush(pod)
+        elif code is not None:
             self._write_end(pod, 128 - code if code < 0 else code)
         elif "deletionTimestamp" in seen["metadata"]:
             self._end(pod, int(seen["metadata"]["deletionGracePeriodSeconds"]))
-            return
-        if pod.is_over and "deletionTimestamp" in seen["metadata"]:
-            self._remove(pod)
 
     def _end(self, pod: _Pod, grace_s: int) -> None:
         """SIGTERM at first sight, SIGKILL when the grace as it stands now is over."""
@@ -234,24 +245,38 @@ class Kubelet:
         }
         if pod.collector is not None:
             pod.collector.join(OUTPUT_S_MAX)
-        pod.is_over = True
         self._write(
             pod,
+            is_last=True,
             phase="Succeeded" if code == 0 else "Failed",
             containerStatuses=[_container_status(pod.container, state)],
         )
 
     def _write_refusal(self, pod: _Pod, reason: str) -> None:
-        pod.is_over = True
-        self._write(pod, phase="Failed", reason=reason, message=f"Pod was rejected: {reason}")
+        message = f"Pod was rejected: {reason}"
+        self._write(pod, is_last=True, phase="Failed", reason=reason, message=message)
 
-    def _write(self, pod: _Pod, **status: object) -> None:
+    def _write(self, pod: _Pod, *, is_last: bool = False, **status: object) -> None:
+        pod.status, pod.is_last, pod.is_written = status, is_last, False
+        self._flush(pod)
+
+    def _flush(self, pod: _Pod) -> None:
+        """Write what is to be written; where no answer comes, the next look does it again."""
         change = {
             "metadata": {"uid": pod.uid},
-            "status": {"startTime": pod.started_at, **status},
+            "status": {"startTime": pod.started_at, **pod.status},
         }
-        with suppress(ApiError):  # It is gone, or another of its name is there.
-            self._objects.patch(f"{pod.path}/status", change)
+        written: Object = {"metadata": {}}
+        try:
+            written = self._objects.patch(f"{pod.path}/status", change)
+        except ApiError as error:
+            if error.status not in _NOT_THAT_POD:
+                raise
+        if pod.is_last and "deletionTimestamp" in written["metadata"]:
+            # One that is told to end while it ends by itself is not listed any more.
+            self._remove(pod)
+        pod.is_written = True
+        pod.is_over = pod.is_last
 
     def _remove(self, pod: _Pod) -> None:
         with suppress(ApiError):

@@ -1,5 +1,9 @@
 """Faults planted into the adapter to Kubernetes: for each failure mode K of the design that has a
-protection in it, the protection is switched off."""
+protection in it, the protection is switched off.
+
+K8, a crash between a commit and a call, has no one place that guards against it: kills at every
+point (tests/kubernetes/test_kills.py) show that.
+"""
 
 from tests.mutations.planting import Mutation
 
