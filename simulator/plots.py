@@ -60,7 +60,8 @@ def plots_of(runs: Runs) -> Iterator[Plot]:
 
 
 @contextmanager
-def _picture(title: str, made: list[Plot]) -> Iterator[Axes]:
+def picture(title: str, made: list[Plot]) -> Iterator[Axes]:
+    """Axes to draw on; the picture is added to `made` when all is drawn."""
     with mpl.rc_context(STYLE):  # type: ignore[arg-type]  # its stubs list every setting
         figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN), layout="constrained")
         axes = figure.subplots()
@@ -74,7 +75,7 @@ def _picture(title: str, made: list[Plot]) -> Iterator[Axes]:
 
 def _cdf(runs: Runs, title: str, values_of: ValuesOf) -> Plot:
     made: list[Plot] = []
-    with _picture(title, made) as axes:
+    with picture(title, made) as axes:
         for policy, each in runs.items():
             values = sorted(max(1.0, v / SECOND) for run in each for v in values_of(run))
             last = len(values) - 1
@@ -92,7 +93,7 @@ def _cdf(runs: Runs, title: str, values_of: ValuesOf) -> Plot:
 def _over_time(runs: Runs, title: str, values_of: CurveOf) -> Plot:
     """The first seed of each policy: averaged curves would hide what happened."""
     made: list[Plot] = []
-    with _picture(title, made) as axes:
+    with picture(title, made) as axes:
         for policy, each in runs.items():
             run = each[0]
             axes.plot(
@@ -117,7 +118,7 @@ def _utilisation(run: StoredRun) -> list[float]:
 
 def _tiers(runs: Runs) -> Plot:
     made: list[Plot] = []
-    with _picture("GPU-hours held at each tier, mean of a run", made) as axes:
+    with picture("GPU-hours held at each tier, mean of a run", made) as axes:
         names = sorted(
             {t for each in runs.values() for run in each for j in run.jobs for t in j.held_by_tier}
         )
@@ -138,7 +139,7 @@ def _tiers(runs: Runs) -> Plot:
 
 def _bars(runs: Runs, title: str, metric: str, scale: float = 1.0) -> Plot:
     made: list[Plot] = []
-    with _picture(title, made) as axes:
+    with picture(title, made) as axes:
         bounds = [mean([run.fact(metric) * scale for run in each]) for each in runs.values()]
         errors = [
             [bound.value - bound.low for bound in bounds],
@@ -151,7 +152,7 @@ def _bars(runs: Runs, title: str, metric: str, scale: float = 1.0) -> Plot:
 
 def _timers(runs: Runs) -> Plot:
     made: list[Plot] = []
-    with _picture("Timers jobs began to wait with, by level and policy", made) as axes:
+    with picture("Timers jobs began to wait with, by level and policy", made) as axes:
         for policy, each in runs.items():
             run = each[0]
             for level in sorted({timer.level for timer in run.timers}):

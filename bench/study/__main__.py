@@ -14,8 +14,9 @@ from rich.progress import Progress
 
 from bench.reporting import DATA_DIR, machine
 from bench.study.conditions import WORKLOADS
+from bench.study.packing import pack, unpacked
 from bench.study.plan import BATCH_JOBS, JOBS_MAX, SEEDS, SQUARES, Chapter, Size, runs
-from bench.study.reading import read_cells
+from bench.study.reading import CellRuns, cells_of, stored_runs
 from bench.study.running import missing, other_size, run_all
 from bench.study.telling import figures, page
 from bench.study.variants import OURS
@@ -27,7 +28,7 @@ TRACES = tuple(workload.name for workload in WORKLOADS)
 def main() -> int:
     """Returns the exit code."""
     arguments = _parser().parse_args()
-    return _run(arguments) if arguments.command == "run" else _report(arguments)
+    return COMMANDS[arguments.command](arguments)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -62,13 +63,30 @@ def _size(arguments: argparse.Namespace) -> Size:
     )
 
 
-def _report(arguments: argparse.Namespace) -> int:
-    cells = read_cells(arguments.out)
+def _read(folder: Path) -> list[CellRuns]:
+    return cells_of([*unpacked(folder), *stored_runs(folder)])
+
+
+def _pack(arguments: argparse.Namespace) -> int:
+    cells = _read(arguments.out)
     if not cells:
         print(f"no runs in {arguments.out}", file=sys.stderr)
         return 2
+    print(pack(cells, arguments.into))
+    return 0
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    cells = _read(arguments.out)
+    if not cells:
+        print(f"no runs in {arguments.out}", file=sys.stderr)
+        return 2
+    if arguments.plots is not None:
+        from bench.study.plotting import plot  # noqa: PLC0415 - heavy
+
+        plot(cells, arguments.plots)
     if not arguments.json:
-        print(page(cells))
+        print(page(cells), end="")
         return 0
     for figure in figures(cells):
         reference = figure.reference
@@ -102,7 +120,11 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     report = commands.add_parser("report", help="read the runs of a folder")
     report.add_argument("--out", type=Path, required=True, metavar="DIR")
+    report.add_argument("--plots", type=Path, metavar="DIR", help="write plots there as SVG")
     report.add_argument("--json", action="store_true", help="one JSON object a line")
+    packing = commands.add_parser("pack", help="write the results of a folder to one small file")
+    packing.add_argument("--out", type=Path, required=True, metavar="DIR")
+    packing.add_argument("--into", type=Path, required=True, metavar="DIR")
     return parser
 
 
@@ -139,6 +161,9 @@ def _part(text: str) -> tuple[int, int]:
     if not (part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
         raise argparse.ArgumentTypeError(f"{text!r} is not I/N with I from 1 to N")
     return int(part), int(parts)
+
+
+COMMANDS = {"run": _run, "report": _report, "pack": _pack}
 
 
 if __name__ == "__main__":

@@ -20,6 +20,9 @@ SQUARES = len(CONGESTIONS)
 CENTRAL = ("itp06", "philly")
 """Workloads whose cells at load 0.9 and congestion 4 meet the ablations."""
 
+COMPANIONS = (f"{OURS}[nobody stopped for the order]", f"{OURS}[everybody waits]")
+"""Of the ablations, those that meet ours in every cell."""
+
 QUICK_JOBS = 120
 QUICK_SEEDS = 4
 
@@ -85,8 +88,9 @@ def runs(size: Size) -> Iterator[StudyRun]:
 def _full_runs(size: Size) -> Iterator[StudyRun]:
     chosen = [variant for variant in variants() if variant.name in size.policies]
     if Chapter.CELLS in size.chapters:
+        companions = [variant for variant in ablations() if variant.name in COMPANIONS]
         for square in range(size.squares):
-            yield from _product(_square(square), chosen, size)
+            yield from _product(_square(square), [*chosen, *companions], size)
     if Chapter.ABLATIONS in size.chapters:
         central = [Cell(workload=name, load=0.9, congestion=4.0) for name in CENTRAL]
         ours = [variant for variant in variants() if variant.name == OURS]

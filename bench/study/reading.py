@@ -6,7 +6,7 @@ times of open arrivals, over blocks of whole weeks inside each seed.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 from pathlib import Path
@@ -41,7 +41,12 @@ class CellRuns:
     @property
     def is_batch(self) -> bool:
         """Whether all jobs are there at once."""
-        return self.key[1] == "batch"
+        return self.key[1].startswith("batch")
+
+    @property
+    def is_troubled(self) -> bool:
+        """Whether something else is amiss than load and congestion."""
+        return "," in self.key[1]
 
     @property
     def name(self) -> str:
@@ -154,20 +159,27 @@ def number(run: Stored, metric: str) -> float:
     return float(value)
 
 
-def read_cells(folder: Path) -> list[CellRuns]:
+def cells_of(runs: Iterable[Stored]) -> list[CellRuns]:
     """All cells in which ours has run, in the order of their names."""
     cells: dict[CellKey, dict[str, dict[int, Stored]]] = {}
-    for file in sorted((folder / "runs").glob("*.json")):
-        run = json.loads(file.read_text(encoding="utf-8"))
+    for run in runs:
+        load = run["load"]
         cell = Cell(
-            workload=run["workload"],
-            load=run["load"],
-            congestion=run["congestion"],
-            trouble=Trouble(run["trouble"]),
+            workload=str(run["workload"]),
+            load=None if load is None else number(run, "load"),
+            congestion=number(run, "congestion"),
+            trouble=Trouble(str(run["trouble"])),
         )
         key = (cell.workload, cell.pace, cell.congestion)
-        cells.setdefault(key, {}).setdefault(run["variant"], {})[run["seed"]] = run
+        variants = cells.setdefault(key, {})
+        variants.setdefault(str(run["variant"]), {})[round(number(run, "seed"))] = run
     return [CellRuns(key, cells[key]) for key in sorted(cells) if OURS in cells[key]]
+
+
+def stored_runs(folder: Path) -> Iterator[Stored]:
+    """What `run` has written to a folder."""
+    for file in sorted((folder / "runs").glob("*.json")):
+        yield json.loads(file.read_text(encoding="utf-8"))
 
 
 def headline_metrics(cell: CellRuns) -> Iterator[str]:

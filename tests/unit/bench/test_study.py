@@ -7,14 +7,17 @@ from pathlib import Path
 import pytest
 
 from bench.study.conditions import NODE_MTBF, WORKLOADS, Cell, Trouble
-from bench.study.plan import BATCH_JOBS, Chapter, Size, runs
-from bench.study.reading import CellRuns, read_cells
+from bench.study.packing import pack, unpacked
+from bench.study.plan import BATCH_JOBS, COMPANIONS, Chapter, Size, runs
+from bench.study.plotting import plot
+from bench.study.reading import CellRuns, cells_of, stored_runs
 from bench.study.running import file_of, missing, other_size
 from bench.study.telling import figures, page
 from bench.study.variants import OURS, ablations, variants
 from scheduler.domain.instants import SECOND, Duration, Instant
 from simulator.traces.job import TraceJob
 from simulator.workload import load_of
+from tests.source_tree import ROOT
 
 NOTHING_KNOWN = {"knows_lengths": False, "is_ablation": False}
 
@@ -113,7 +116,8 @@ def test_every_part_of_the_study_can_be_run_alone() -> None:
     for chapter in Chapter:
         alone = list(runs(Size(chapters=(chapter,), traces=("itp06",), policies=(OURS,), seeds=1)))
         assert {run.cell.workload for run in alone} == {"itp06"}
-        assert any(run.variant.is_ablation for run in alone) is (chapter is Chapter.ABLATIONS)
+        parts = {run.variant.name for run in alone if run.variant.is_ablation}
+        assert (len(parts) > len(COMPANIONS)) is (chapter is Chapter.ABLATIONS)
         assert any(run.cell.trouble for run in alone) is (chapter is Chapter.TROUBLE)
 
 
@@ -157,7 +161,7 @@ def test_nodes_fail_only_in_cells_with_failures() -> None:
 
 def test_the_page_says_where_ours_loses() -> None:
     told = page([a_cell({OURS: [3, 3, 3, 3], "las": [2, 2, 2, 2]})])
-    assert "**loses**" in told
+    assert "**misses**" in told
     assert "1.500 (1.500 to 1.500)" in told
 
 
@@ -188,7 +192,7 @@ def test_a_run_that_is_there_is_not_run_again(tmp_path: Path) -> None:
     }
     done.write_text(json.dumps(facts))
     assert missing(planned, tmp_path) == planned[1:]
-    assert [cell.key for cell in read_cells(tmp_path)] == [("w", "batch", 1.0)]
+    assert [cell.key for cell in cells_of(stored_runs(tmp_path))] == [("w", "batch", 1.0)]
 
 
 def test_the_first_quarter_of_the_runs_meets_every_pair_of_conditions() -> None:
@@ -211,3 +215,43 @@ def test_runs_of_another_size_do_not_go_into_one_folder(tmp_path: Path) -> None:
     told = other_size(Size(), tmp_path)
     assert told is not None
     assert '"jobs": 50' in told
+
+
+def test_packed_results_are_read_as_the_runs_they_were(tmp_path: Path) -> None:
+    facts = {"workload": "itp06", "congestion": 4.0, "trouble": "", "jobs": 20}
+    more = {"preemptions_per_job": 0.25, "fairness_p99": 3.0}
+    runs_ = [
+        {**a_run(10.0 * (seed + 1)), **facts, **more, "load": load, "variant": name, "seed": seed}
+        for load in (0.9, None)
+        for name in (OURS, "las")
+        for seed in range(4)
+    ]
+    cells = cells_of(runs_)
+    pack(cells, tmp_path)
+    again = cells_of(unpacked(tmp_path))
+    assert page(again) == page(cells)
+    assert list(figures(again)) == list(figures(cells))
+
+
+PAGE = ROOT / "docs" / "study.md"
+BEGIN, END = "<!-- report -->\n", "<!-- end of report -->"
+
+
+def test_the_page_shows_what_the_report_prints_of_the_committed_results() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    shown = text[text.index(BEGIN) + len(BEGIN) : text.index(END)]
+    assert shown.strip() == page(cells_of(unpacked(ROOT / "bench" / "study"))).strip()
+
+
+def test_the_page_shows_every_plot() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    plots = sorted(each.name for each in (PAGE.parent / "study").glob("*.svg"))
+    assert plots == ["gains.svg", "jct.svg", "makespan.svg"]
+    assert all(f"](study/{name})" in text for name in plots)
+
+
+def test_plots_are_made_of_the_cells(tmp_path: Path) -> None:
+    jct = {OURS: [2.0, 2.0], "las": [2.0, 3.0]}
+    plot([a_cell(jct), a_cell(jct, pace="batch")], tmp_path)
+    assert "trace, load 0.9, congestion 4 (las)" in (tmp_path / "jct.svg").read_text()
+    assert "las" in (tmp_path / "gains.svg").read_text()

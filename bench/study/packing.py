@@ -1,0 +1,77 @@
+"""The results of many runs in one small file, which is kept beside the code: one line for each
+variant in a cell, numbers to six digits. What `report` prints of it is what the page shows.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from bench.study.reading import CellRuns, Stored, number
+
+FILE = "results.jsonl"
+METRICS = (
+    "jct_mean_s",
+    "jct_p95_s",
+    "jct_p99_s",
+    "makespan_s",
+    "queueing_mean_s",
+    "exposed_communication_gpu_s",
+    "preemptions_per_job",
+    "fairness_p99",
+)
+DIGITS = 6
+
+
+def pack(cells: list[CellRuns], folder: Path) -> Path:
+    """Write the file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / FILE
+    lines = [json.dumps(line, separators=(",", ":")) for cell in cells for line in _lines(cell)]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return file
+
+
+def unpacked(folder: Path) -> Iterator[Stored]:
+    """The runs of a packed file, as `run` writes each; none if there is no such file."""
+    file = folder / FILE
+    if not file.exists():
+        return
+    for text in file.read_text(encoding="utf-8").splitlines():
+        line = json.loads(text)
+        shared = {name: line[name] for name in SHARED}
+        for seed, (values, weeks) in line["seeds"].items():
+            metrics = dict(zip(METRICS, values, strict=True))
+            yield {**shared, **metrics, "seed": int(seed), "weeks": weeks}
+
+
+SHARED = (
+    "workload",
+    "load",
+    "congestion",
+    "trouble",
+    "variant",
+    "knows_lengths",
+    "is_ablation",
+    "jobs",
+)
+
+
+def _lines(cell: CellRuns) -> Iterator[Mapping[str, object]]:
+    for _, runs in sorted(cell.by_variant.items()):
+        first = next(iter(runs.values()))
+        seeds = {
+            str(seed): [[_short(number(run, name)) for name in METRICS], _weeks(run)]
+            for seed, run in sorted(runs.items())
+        }
+        yield {**{name: first[name] for name in SHARED}, "seeds": seeds}
+
+
+def _weeks(run: Stored) -> list[list[float]]:
+    weeks = run["weeks"]
+    assert isinstance(weeks, list)
+    return [[count, _short(total)] for count, total in weeks]
+
+
+def _short(value: float) -> float:
+    short = float(f"{value:.{DIGITS}g}")
+    return int(short) if short.is_integer() else short
