@@ -33,20 +33,19 @@ class ForecastProcesses:
         self._process: subprocess.Popen[str] | None = None
         self._is_closed = False
 
-    def forecast(self, question: ForecastQuestion) -> Forecast:
-        """See Forecaster."""
-        with self.turn():
-            return self._told(to_json(question))
-
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Inside nobody else is answered. Raises ForecastBusyError if it is somebody else's."""
+        """See Forecaster."""
         if not self._turn.acquire(blocking=False):
             raise ForecastBusyError
         try:
             yield
         finally:
             self._turn.release()
+
+    def forecast(self, question: ForecastQuestion) -> Forecast:
+        """See Forecaster."""
+        return self._told(to_json(question))
 
     def close(self) -> None:
         """See Forecaster."""

@@ -21,8 +21,9 @@ from scheduler.domain.forecast import (
     WhatIf,
 )
 from scheduler.domain.ids import JobId, NodeName
-from scheduler.domain.instants import Duration, Instant, elapsed
+from scheduler.domain.instants import Duration, Instant, after, elapsed
 from scheduler.domain.job import Attempt, AttemptPhase, Job, JobPhase
+from scheduler.domain.ladder import Ladder
 from scheduler.domain.links import FabricPlan
 from scheduler.domain.placement import Placement
 from scheduler.domain.reservation import AttemptKey
@@ -30,7 +31,7 @@ from scheduler.domain.snapshot import RunningGang, Snapshot
 from scheduler.domain.topology import Node, topology_tree
 from scheduler.engine.ladders import Ladders
 from scheduler.network.cluster_fabric import fabric_of_cluster, main_gpu_model
-from scheduler.policies.remaining import remaining_time
+from scheduler.policies.remaining import learned_remaining, remaining_time
 from simulator.network_speeds import Network, NetworkSpeeds, network_of
 from simulator.replay import Scenario, run_on
 from simulator.speeds import FULL_SPEED, Change
@@ -121,17 +122,25 @@ class _Lengths:
         self._snapshot = snapshot
         self._ladders = ladders
         self._models: dict[CommunicationProfile | None, str] = {}
+        self._sources: dict[JobId, LengthFrom] = {}
 
     def job(self, job: Job, gang: RunningGang | None = None) -> SimulatedJob:
         """The job as the simulated world knows it."""
         now, so_far = self._snapshot.now, None
         if gang is not None and gang.attempt.running_since is not None:
             so_far = Duration(job.ran_for + elapsed(gang.attempt.running_since, now))
-        left = remaining_time(job, self._ladders.ladder(job), self._snapshot, so_far=so_far)
+        ladder = self._ladders.ladder(job)
+        left = remaining_time(job, ladder, self._snapshot, so_far=so_far)
+        source = self._guessed_from(job, ladder, job.ran_for if so_far is None else so_far)
         if gang is not None and gang.attempt.kill_at is not None:
             left = Duration(gang.attempt.kill_at - now)
-        if job.spec.run_time_max is not None:
-            left = min(left, job.spec.run_time_max)
+        limit = job.spec.run_time_max
+        if limit is not None and gang is not None:
+            # Each attempt has its own, and this one has used up some of it.
+            limit = Duration(after(gang.attempt.created_at, limit) - now)
+        if limit is not None and limit < left:
+            left, source = limit, LengthFrom.RUN_TIME_MAX
+        self._sources[job.id] = source
         return SimulatedJob(
             id=job.id,
             name=job.name,
@@ -147,10 +156,15 @@ class _Lengths:
         """A name for it: gangs of one name and shape are taken to step alike."""
         return self._models.setdefault(profile, f"profile-{len(self._models)}")
 
+    def _guessed_from(self, job: Job, ladder: Ladder, ran_for: Duration) -> LengthFrom:
+        if job.spec.iterations is not None and ladder.rungs:
+            return LengthFrom.ITERATIONS
+        learned = learned_remaining(job, self._snapshot, ran_for)
+        return LengthFrom.PAST_JOBS if learned else LengthFrom.DEFAULT
+
     def source(self, job: SimulatedJob) -> LengthFrom:
         """Where the guess of its length comes from."""
-        is_declared = job.spec.iterations is not None
-        return LengthFrom.ITERATIONS if is_declared else LengthFrom.PAST_JOBS
+        return self._sources[job.id]
 
 
 def answered(question: ForecastQuestion) -> Forecast:
@@ -203,7 +217,7 @@ def _running(gang: RunningGang, now: Instant) -> RunningGang:
 
 
 def _copies(nodes: Sequence[Node], count: int) -> Iterator[Node]:
-    """So many nodes like the last one, beside it."""
+    """So many nodes like the last one, beside it, and in order whatever is the matter with it."""
     taken = {node.name for node in nodes}
     number = 0
     while count and nodes:
@@ -211,4 +225,12 @@ def _copies(nodes: Sequence[Node], count: int) -> Iterator[Node]:
         name = NodeName(f"more-{number}")
         if name not in taken:
             count -= 1
-            yield replace(nodes[-1], name=name)
+            yield replace(
+                nodes[-1],
+                name=name,
+                is_ready=True,
+                is_cordoned=False,
+                unready_reason="",
+                taints=(),
+                exclusion=None,
+            )

@@ -31,6 +31,9 @@ router = APIRouter(prefix="/api/v1", tags=["plans"])
 
 PLANNED = frozenset({JobPhase.PENDING, JobPhase.HELD, JobPhase.STARTING, JobPhase.RUNNING})
 
+NUMBER_LENGTH_MAX = 19
+"""Digits of a number, as in bodies."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
@@ -70,10 +73,7 @@ def get_job_plan(
     if job.phase not in PLANNED or job.stop_requested is not None:
         what = "is being stopped" if job.stop_requested is not None else f"is {job.phase.value}"
         raise RequestError("Conflict", f"{name} {what}: there is nothing to plan")
-    snapshot = stored_snapshot(services.store, services.clock.now())
-    if job.phase is JobPhase.HELD:
-        snapshot = _with_newcomer(snapshot, job.moved_to(JobPhase.PENDING, at=snapshot.now))
-    return _planned(services, job, snapshot, asked, is_submitted=True)
+    return _planned(services, job, asked, is_submitted=True)
 
 
 @router.post(
@@ -103,24 +103,37 @@ def plan_job(
         is_dry_run=True,
     )
     job, _ = checked_job(submission, body.document())
-    snapshot = _with_newcomer(stored_snapshot(services.store, services.clock.now()), job)
-    return _planned(services, job, snapshot, asked, is_submitted=False)
+    return _planned(services, job, asked, is_submitted=False)
 
 
-def _planned(
-    services: Services, job: Job, snapshot: Snapshot, asked: _Asked, *, is_submitted: bool
-) -> Response:
+def _planned(services: Services, job: Job, asked: _Asked, *, is_submitted: bool) -> Response:
     forecaster = services.given.forecaster
     if forecaster is None:
         raise RequestError("ForecastUnavailable", "this server can not work out plans")
+    what_if, changed = _what_if(services, asked)
+    # All jobs are read only by whoever has his turn: who is refused must cost the service nothing.
+    with forecaster.turn():
+        snapshot = _snapshot(services, job, is_submitted=is_submitted)
+        if asked.more_nodes and not snapshot.nodes:
+            detail = "moreNodes: the cluster has no node that they could be like"
+            raise RequestError("InvalidParameter", detail)
+        question = ForecastQuestion(
+            snapshot=snapshot, about=job.id, what_if=what_if, links=services.given.links
+        )
+        found = forecaster.forecast(question)
+    return model_response(to_plan(job, question, found, is_submitted=is_submitted, changed=changed))
+
+
+def _snapshot(services: Services, job: Job, *, is_submitted: bool) -> Snapshot:
+    """What is stored, with the job in it. Raises RequestError if it has changed since."""
+    snapshot = stored_snapshot(services.store, services.clock.now())
+    if not is_submitted:
+        return _with_newcomer(snapshot, job)
+    if job.phase is JobPhase.HELD:
+        return _with_newcomer(snapshot, job.moved_to(JobPhase.PENDING, at=snapshot.now))
     if job.id not in {*(each.id for each in snapshot.pending), *_holding(snapshot)}:
         raise RequestError("Conflict", f"{job.name} has just changed; ask again")
-    what_if, changed = _what_if(services, asked)
-    question = ForecastQuestion(
-        snapshot=snapshot, about=job.id, what_if=what_if, links=services.given.links
-    )
-    found = forecaster.forecast(question)
-    return model_response(to_plan(job, question, found, is_submitted=is_submitted, changed=changed))
+    return snapshot
 
 
 def _with_newcomer(snapshot: Snapshot, job: Job) -> Snapshot:
@@ -162,6 +175,8 @@ def _plain(text: str) -> JsonValue:
     """A switch or a number where the text looks like one."""
     if text in ("true", "false"):
         return text == "true"
+    if len(text) > NUMBER_LENGTH_MAX:
+        return text
     for reader in (int, float):
         try:
             number = reader(text)

@@ -21,7 +21,7 @@ class Assumed(Reply):
     knobs: dict[str, JsonValue]
     """Knobs of the cluster that are other than they hold, as the question says."""
     more_nodes: int
-    """Nodes more than there are, each like the last one."""
+    """Nodes more than there are, each like the last one and in order."""
     jobs_running: int
     """Other jobs that hold GPUs."""
     jobs_waiting: int
@@ -29,7 +29,8 @@ class Assumed(Reply):
     run_seconds: float
     """What the job was taken to need at its closest level, alone."""
     run_seconds_from: str
-    """iterations: as it declares; past-jobs: as jobs of its queue and size took."""
+    """iterations: as it declares; past-jobs: as jobs of its queue and size took; default: too few
+    of them have ended; max-runtime: it is stopped then."""
     notes: list[str]
     """What no plan knows."""
 

@@ -1,19 +1,21 @@
 """`plan`: when and where a job, or a job file, would start and end."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import click
 from pydantic import JsonValue
 
 from api.plans.schemas import Assumed, JobPlan
 from cli import output
-from cli.client import Parameters
+from cli.client import Client, Parameters
 from cli.command import Session, command
 from cli.documents import read_documents
+from cli.kinds import job_name
 from cli.root import dally
 from cli.times import brief, to_the_second
 
 NOTHING_STARTS_IT = "nothing will start it"
+"""As things are assumed to be; why it does not start now is what `why` tells."""
 
 
 @command(
@@ -52,11 +54,21 @@ def plan(
         raise click.UsageError("name a job, or a job file with -f")
     parameters = _parameters(policy, settings, more_nodes)
     with session.connect() as client:
-        for name in names:
-            _tell(client.get(client.job_path(name, "plan"), parameters), form)
-        for document in read_documents(files) if files else ():
-            path = client.jobs_path().removesuffix("/jobs") + "/plan"
-            _tell(client.exchange("POST", path, document=document, parameters=parameters)[1], form)
+        for number, answer in enumerate(_answers(client, names, files, parameters)):
+            if number and form != "json":
+                output.line("---" if form == "yaml" else "")
+            _tell(answer, form)
+
+
+def _answers(
+    client: Client, names: Sequence[str], files: tuple[str, ...], parameters: Parameters
+) -> Iterator[JsonValue]:
+    """The plans of the jobs, then of the files, each asked for when it is wanted."""
+    for name in names:
+        yield client.get(client.job_path(job_name(name), "plan"), parameters)
+    path = client.jobs_path().removesuffix("/jobs") + "/plan"
+    for document in read_documents(files) if files else ():
+        yield client.exchange("POST", path, document=document, parameters=parameters)[1]
 
 
 def _parameters(policy: str | None, settings: Sequence[str], more_nodes: int) -> Parameters:
@@ -97,7 +109,8 @@ def _start(found: JobPlan) -> str:
     if found.is_running:
         return "runs"
     if found.starts_at is None or found.wait_seconds is None:
-        return NOTHING_STARTS_IT
+        why = f"; see: dally why {found.name}" if found.is_submitted else ""
+        return NOTHING_STARTS_IT + why
     return f"{to_the_second(found.starts_at)} (in {brief(found.wait_seconds)})"
 
 
@@ -105,6 +118,8 @@ def _print_assumed(assumed: Assumed) -> None:
     source = {
         "iterations": "its declared iterations",
         "past-jobs": "what past jobs of its queue and size took",
+        "default": "default: too few jobs of its queue and size have ended",
+        "max-runtime": "its maxRuntime",
     }.get(assumed.run_seconds_from, assumed.run_seconds_from)
     changed = ", ".join(f"{name}={output.cell(value)}" for name, value in assumed.knobs.items())
     output.heading("Assumed")

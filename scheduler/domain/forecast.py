@@ -17,7 +17,11 @@ class LengthFrom(StrEnum):
     ITERATIONS = "iterations"
     """The job declares how many it runs."""
     PAST_JOBS = "past-jobs"
-    """What jobs of its queue and size took; where there are too few, as long as it has run."""
+    """What jobs of its queue and size took."""
+    DEFAULT = "default"
+    """Too few of them have ended: `residual_default`, or as long as it has run."""
+    RUN_TIME_MAX = "max-runtime"
+    """It is stopped then, and was taken to run for longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +33,7 @@ class WhatIf:
     policy: str = ""
     """Empty: the one that the knobs name."""
     nodes_more: int = 0
-    """Copies of the last node."""
+    """Copies of the last node, in order though that may be cordoned or down."""
 
 
 NOTHING_ELSE = WhatIf()

@@ -63,7 +63,9 @@ def parse_duration(value: object) -> Duration:
         position = match.end()
     if not value or position != len(value):
         raise QuantityError(f"is not a time: {_shown(value)}; write 90s, 10m, 24h or 1h30m")
-    return Duration(_at_most(int(total), DURATION_MAX, "microseconds"))
+    if total > DURATION_MAX:
+        raise QuantityError(f"is more than {DURATION_MAX // DAY}d")
+    return Duration(int(total))
 
 
 def render_cpus(milli: int) -> int | str:

@@ -46,11 +46,17 @@ def remaining_time(
     if job.spec.iterations is not None and ladder.rungs:
         return _declared(job, job.spec.iterations, ladder, snapshot)
     ran_for = job.ran_for if so_far is None else so_far
+    learned = learned_remaining(job, snapshot, ran_for)
+    return learned or max(ran_for, snapshot.knobs.residual_default)
+
+
+def learned_remaining(job: Job, snapshot: Snapshot, ran_for: Duration) -> Duration | None:
+    """The mean residual of ended jobs like it; None where too few ran so long."""
     kind = (job.spec.queue, demand_bucket(job.spec.gpus))
     run_times = _run_times(snapshot.past_jobs).get(kind)
-    knobs = snapshot.knobs
-    learned = run_times and run_times.mean_residual(ran_for, samples_min=knobs.residual_samples_min)
-    return learned or max(ran_for, knobs.residual_default)
+    if run_times is None:
+        return None
+    return run_times.mean_residual(ran_for, samples_min=snapshot.knobs.residual_samples_min)
 
 
 def _declared(job: Job, iterations: int, ladder: Ladder, snapshot: Snapshot) -> Duration:

@@ -1,5 +1,6 @@
 """Forecaster: what will become of a job, worked out beside the service and never in its way."""
 
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from scheduler.domain.forecast import Forecast, ForecastQuestion
@@ -8,11 +9,19 @@ from scheduler.domain.forecast import Forecast, ForecastQuestion
 class Forecaster(Protocol):
     """Runs snapshots on into the future."""
 
-    def forecast(self, question: ForecastQuestion) -> Forecast:
-        """What becomes of the job. Blocks the caller's thread for some seconds, nobody else.
+    def turn(self) -> AbstractContextManager[None]:
+        """Inside nobody else may ask. Raises ForecastBusyError at once if it is another's turn.
 
-        Raises ForecastBusyError while another one is worked out, and ForecastTooLargeError if it
-        takes more time or memory than it may.
+        Whoever asks takes it before he makes up his question: that reads all jobs.
+        """
+        ...
+
+    def forecast(self, question: ForecastQuestion) -> Forecast:
+        """What becomes of the job; to be asked inside a turn. Blocks the caller's thread for some
+        seconds, nobody else.
+
+        Raises ForecastTooLargeError if it takes more time or memory than it may, and
+        ForecastBusyError while the server stops.
         """
         ...
 

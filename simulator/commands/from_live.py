@@ -43,6 +43,8 @@ def from_live(
         if policy:
             check_policy(policy)
         state = _read(snapshot)
+        if more_nodes and not state.nodes:
+            raise OptionError("--more-nodes", "the cluster has no node that they could be like")
         what_if = WhatIf(policy=policy, nodes_more=more_nodes)
         predictions = forecast(state, what_if=what_if)
     if as_json:

@@ -1,6 +1,7 @@
 """What would become of a job, by the front door."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -8,13 +9,17 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from scheduler.adapters.memory.job_store import MemoryStore
 from scheduler.domain.codec import to_json
 from scheduler.domain.forecast import Forecast, ForecastQuestion
+from scheduler.domain.ids import Sequence
 from scheduler.domain.instants import HOUR, SECOND
 from scheduler.domain.knobs import PolicyKnobs
+from scheduler.ports.job_store import LiveState
+from scheduler.ports.unit import SaveNodes, Unit
 from server.foretelling import ForecastProcesses
 from simulator.forecasting import answered
-from tests.api.front_door import JOBS, FrontDoor, a_file, a_problem
+from tests.api.front_door import A_MOMENT, JOBS, FrontDoor, a_file, a_problem
 from tests.api.test_views import observe, run, submitted
 
 PLAN = "/api/v1/projects/default/plan"
@@ -24,6 +29,10 @@ LENGTH_S = PolicyKnobs().residual_default / SECOND
 
 class InThisProcess:
     """A Forecaster that answers at once."""
+
+    def turn(self) -> AbstractContextManager[None]:
+        """See Forecaster."""
+        return nullcontext()
 
     def forecast(self, question: ForecastQuestion) -> Forecast:
         """See Forecaster."""
@@ -78,7 +87,7 @@ def test_a_plan_says_what_it_assumed(door: FrontDoor, member: TestClient) -> Non
     assumed = member.get(f"{JOBS}/last/plan").json()["assumed"]
     assert (assumed["jobsRunning"], assumed["jobsWaiting"]) == (1, 1)
     assert (assumed["policy"], assumed["knobs"], assumed["moreNodes"]) == ("dally", {}, 0)
-    assert (assumed["runSeconds"], assumed["runSecondsFrom"]) == (LENGTH_S, "past-jobs")
+    assert (assumed["runSeconds"], assumed["runSecondsFrom"]) == (LENGTH_S, "default")
     assert assumed["at"] == "2027-01-15T08:00:00Z"
     assert any("no job arrives later" in note for note in assumed["notes"])
 
@@ -151,6 +160,20 @@ def test_a_plan_changes_no_knob(member: TestClient) -> None:
     assert member.get("/api/v1/policy").json() == before
 
 
+def test_no_nodes_can_be_like_the_last_one_where_there_is_none() -> None:
+    door = FrontDoor()
+    door.deps = replace(door.deps, forecaster=InThisProcess())
+    observe(door)
+    submitted(door, "next")
+    door.store.write(Unit(changes=(SaveNodes(levels=(), nodes=(), at=A_MOMENT),)))
+    with door.client(door.member_token) as client:
+        alone = client.get(f"{JOBS}/next/plan").json()
+        assert "startsAt" not in alone
+        answer = client.get(f"{JOBS}/next/plan", params={"moreNodes": 1})
+        problem = a_problem(answer, 400, "InvalidParameter")
+    assert problem.detail == "moreNodes: the cluster has no node that they could be like"
+
+
 def test_a_held_job_is_planned_as_if_it_were_released(door: FrontDoor, member: TestClient) -> None:
     submitted(door, "held", workers=1)
     assert member.post(f"{JOBS}/held/hold").status_code == 200
@@ -184,6 +207,10 @@ def test_what_has_ended_has_no_plan(door: FrontDoor, member: TestClient) -> None
         pytest.param({"set": "policy=fast"}, 422, "InvalidSpec", "fast", id="unknown policy"),
         pytest.param({"set": "waitMax=-1h"}, 422, "InvalidSpec", "waitMax", id="bad value"),
         pytest.param({"set": "timerQuantile=nan"}, 422, "InvalidSpec", "timerQ", id="no number"),
+        pytest.param(
+            {"set": "timerQuantile=" + "9" * 400}, 422, "InvalidSpec", "timerQ", id="many digits"
+        ),
+        pytest.param({"set": "waitMax=99999999h"}, 422, "InvalidSpec", "3660d", id="for ever"),
         pytest.param({"set": "x" * 2001}, 400, "InvalidParameter", "set", id="too long"),
         pytest.param({"moreNodes": "-1"}, 400, "InvalidParameter", "moreNodes", id="negative"),
         pytest.param({"moreNodes": "1e9"}, 400, "InvalidParameter", "moreNodes", id="no count"),
@@ -249,6 +276,30 @@ def test_plans_are_worked_out_one_at_a_time(door: FrontDoor) -> None:
         assert client.get(f"{JOBS}/holder/plan").status_code == 200
 
 
+class CountingStore(MemoryStore):
+    """Counts how often all jobs are read."""
+
+    reads = 0
+
+    def live(self, after: Sequence | None = None) -> LiveState:
+        """See JobStore."""
+        self.reads += 1
+        return super().live(after)
+
+
+def test_a_question_that_is_refused_reads_no_jobs() -> None:
+    store, processes = CountingStore(), ForecastProcesses()
+    door = FrontDoor(store)
+    door.deps = replace(door.deps, forecaster=processes)
+    observe(door)
+    submitted(door, "next")
+    with door.client(door.member_token) as client, processes.turn():
+        before = store.reads
+        a_problem(client.get(f"{JOBS}/next/plan"), 503, "ForecastBusy")
+        a_problem(client.post(PLAN, json=a_file("new")), 503, "ForecastBusy")
+        assert store.reads == before
+
+
 def test_a_server_that_stops_gives_up_its_plan(door: FrontDoor) -> None:
     processes = ForecastProcesses()
     door.deps = replace(door.deps, forecaster=processes)
@@ -259,8 +310,11 @@ def test_a_server_that_stops_gives_up_its_plan(door: FrontDoor) -> None:
 
 def test_a_plan_that_takes_too_much_memory_is_given_up(door: FrontDoor) -> None:
     with door.client(door.admin_token) as admin:
-        for number in range(50):
-            assert admin.post(JOBS, json=a_file(f"waits-{number}")).status_code == 201
+        # Too much to be read into what the interpreter holds free already.
+        large = ["bash", "-c", "#" * 30_000]
+        for number in range(100):
+            file = a_file(f"waits-{number}", command=large)
+            assert admin.post(JOBS, json=file).status_code == 201
     door.deps = replace(door.deps, forecaster=ForecastProcesses(memory_max=1 << 20))
     with door.client(door.member_token) as client:
         problem = a_problem(client.get(f"{JOBS}/holder/plan"), 504, "ForecastTooLarge")

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.cli.conftest import Dally, job_text
 
@@ -34,11 +35,26 @@ def test_a_job_that_is_there_is_planned_under_other_settings(dally: Dally) -> No
     assert "policy=las" not in dally("get", "policy", "policy").out
 
 
+def test_several_plans_stand_apart(dally: Dally, tmp_path: Path) -> None:
+    (tmp_path / "jobs.yaml").write_text("\n---\n".join(map(job_text, ("one", "two"))))
+    assert "\n\nJob: " in dally("plan", "-f", "jobs.yaml").out
+    documents = yaml.safe_load_all(dally("plan", "-f", "jobs.yaml", "-o", "yaml").out)
+    assert [each["name"] for each in documents] == ["one", "two"]
+
+
+def test_a_job_is_named_as_other_commands_print_it(dally: Dally) -> None:
+    assert dally("run", "there", "--gpus", "1", "-d", "--", "sleep", "600").code == 0
+    answer = dally("plan", "job/there")
+    assert answer.code == 0, answer.err
+    assert "default: too few jobs" in answer.out
+
+
 @pytest.mark.parametrize(
     ("flags", "code", "said"),
     [
         pytest.param((), 64, "name a job", id="nothing named"),
         pytest.param(("no-such-job",), 1, "NotFound", id="no such job"),
+        pytest.param(("node/x",), 1, "'node/x' is not a job", id="no job at all"),
         pytest.param(("x", "--set", "waitMax"), 64, "not KNOB=VALUE", id="no value"),
         pytest.param(("x", "--set", "a=1,b=2"), 64, "not KNOB=VALUE", id="two in one"),
         pytest.param(("x", "--more-nodes", "-1"), 64, "-1", id="fewer nodes"),

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -11,11 +12,14 @@ from scheduler.adapters.memory.job_store import MemoryStore
 from scheduler.control.stored import stored_snapshot
 from scheduler.domain.codec import from_json, to_json
 from scheduler.domain.forecast import LengthFrom, Prediction, WhatIf
+from scheduler.domain.history import PastJobs
+from scheduler.domain.ids import JobId, QueueName
 from scheduler.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant, after
 from scheduler.domain.job import StopCause
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.snapshot import Snapshot
 from scheduler.domain.topology import topology_tree
+from scheduler.domain.waits import JobEnd
 from scheduler.ports.unit import (
     Change,
     InsertJob,
@@ -108,18 +112,66 @@ def test_a_gang_that_is_being_stopped_leaves_when_its_grace_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "expected"),
+    ("limit", "expected", "source"),
     [
-        pytest.param(HOUR, HOUR, id="shorter than the guess"),
-        pytest.param(Duration(100 * HOUR), LENGTH, id="longer than the guess"),
+        pytest.param(HOUR, HOUR, LengthFrom.RUN_TIME_MAX, id="shorter than the guess"),
+        pytest.param(Duration(100 * HOUR), LENGTH, LengthFrom.DEFAULT, id="longer than the guess"),
     ],
 )
-def test_no_job_is_taken_to_outlive_its_time_limit(limit: Duration, expected: Duration) -> None:
+def test_no_job_is_taken_to_outlive_its_time_limit(
+    limit: Duration, expected: Duration, source: LengthFrom
+) -> None:
     snapshot = a_snapshot("r1: 8", pending=[a_job("job", run_time_max=limit)], now=NOW)
     found = by_name(forecast(snapshot))["job"]
     assert found.remaining == expected
     assert found.ends_at == Instant(NOW + expected)
-    assert found.length_from is LengthFrom.PAST_JOBS
+    assert found.length_from is source
+
+
+def test_a_gang_that_runs_has_the_rest_of_its_time_limit() -> None:
+    job = a_job("job", run_time_max=Duration(90 * MINUTE))
+    snapshot = a_snapshot("r1: 8", running=[(job, {"r1-n0": 1})], now=NOW)
+    found = by_name(forecast(snapshot))["job"]
+    assert found.remaining == 30 * MINUTE
+    assert found.ends_at == after(NOW, Duration(30 * MINUTE))
+    assert found.length_from is LengthFrom.RUN_TIME_MAX
+
+
+def test_the_length_of_a_job_is_learned_from_enough_ended_ones_like_it() -> None:
+    end = JobEnd(
+        job_id=JobId("ended"),
+        queue=QueueName("default"),
+        gpus=1,
+        ran_for=Duration(HOUR),
+        is_complete=True,
+        at=NOW,
+    )
+    waiting = [a_job("alike", gpus=1), a_job("larger", gpus=8, submitted_at=at(1))]
+    snapshot = a_snapshot("r1: 8", pending=waiting, now=NOW)
+    few = PolicyKnobs().residual_samples_min - 1
+    for ends, source in ((few, LengthFrom.DEFAULT), (few + 1, LengthFrom.PAST_JOBS)):
+        past = PastJobs(ends=(end,) * ends)
+        found = by_name(forecast(replace(snapshot, past_jobs=past)))
+        assert found["alike"].length_from is source
+        assert found["larger"].length_from is LengthFrom.DEFAULT
+    assert found["alike"].remaining == HOUR
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        pytest.param({"is_cordoned": True}, id="cordoned"),
+        pytest.param({"is_ready": False, "unready_reason": "NotReady"}, id="down"),
+        pytest.param({"taints": ("a=b:NoSchedule",)}, id="tainted"),
+    ],
+)
+def test_more_nodes_are_in_order_though_the_last_one_is_not(trouble: dict[str, Any]) -> None:
+    snapshot = a_snapshot("r1: 8", pending=[a_job("job")], now=NOW)
+    (node,) = snapshot.nodes
+    snapshot = replace(snapshot, nodes=(replace(node, **trouble),), tree=None)
+    assert by_name(forecast(snapshot))["job"].starts_at is None
+    found = by_name(forecast(snapshot, what_if=WhatIf(nodes_more=1)))
+    assert found["job"].starts_at == NOW
 
 
 def test_an_empty_cluster_has_nothing_to_tell() -> None:
