@@ -16,7 +16,7 @@ from bench.reporting import DATA_DIR, machine
 from bench.study.conditions import WORKLOADS
 from bench.study.packing import pack, unpacked
 from bench.study.plan import BATCH_JOBS, JOBS_MAX, SEEDS, SQUARES, Chapter, Size, runs
-from bench.study.reading import CellRuns, cells_of, stored_runs
+from bench.study.reading import BrokenRunError, CellRuns, cells_of, stored_runs
 from bench.study.running import missing, other_size, run_all
 from bench.study.telling import figures, page
 from bench.study.variants import OURS
@@ -28,7 +28,13 @@ TRACES = tuple(workload.name for workload in WORKLOADS)
 def main() -> int:
     """Returns the exit code."""
     arguments = _parser().parse_args()
-    return COMMANDS[arguments.command](arguments)
+    try:
+        return COMMANDS[arguments.command](arguments)
+    except BrokenPipeError:
+        raise
+    except (OSError, BrokenRunError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -179,7 +179,14 @@ def cells_of(runs: Iterable[Stored]) -> list[CellRuns]:
 def stored_runs(folder: Path) -> Iterator[Stored]:
     """What `run` has written to a folder."""
     for file in sorted((folder / "runs").glob("*.json")):
-        yield json.loads(file.read_text(encoding="utf-8"))
+        try:
+            yield json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise BrokenRunError(f"{file} is broken: remove it, and run its part again") from error
+
+
+class BrokenRunError(Exception):
+    """A file of the folder holds no run."""
 
 
 def headline_metrics(cell: CellRuns) -> Iterator[str]:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from simulator.commands.failing import told_as_errors
-from simulator.errors import TraceError
+from simulator.errors import OptionError, TraceError
 from simulator.traces import json_lines
 from simulator.traces.formats import (
     FORMATS,
@@ -85,6 +85,9 @@ def convert(
     kept = 0
     dropped: dict[str, int] = {}
     with told_as_errors():
+        if out is not None and out.exists() and out.samefile(trace):
+            # Opening it to write would empty it before the first line is read.
+            raise OptionError("OUT", f"{out} is the trace itself; name another file")
         lines = _lines(stream(trace, chosen_format(trace, format)), dropped)
         if out is None:
             for line in lines:

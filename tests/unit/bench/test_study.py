@@ -10,7 +10,7 @@ from bench.study.conditions import NODE_MTBF, WORKLOADS, Cell, Trouble
 from bench.study.packing import pack, unpacked
 from bench.study.plan import BATCH_JOBS, COMPANIONS, Chapter, Size, runs
 from bench.study.plotting import plot
-from bench.study.reading import CellRuns, cells_of, stored_runs
+from bench.study.reading import BrokenRunError, CellRuns, cells_of, stored_runs
 from bench.study.running import file_of, missing, other_size
 from bench.study.telling import figures, page
 from bench.study.variants import OURS, ablations, variants
@@ -255,3 +255,10 @@ def test_plots_are_made_of_the_cells(tmp_path: Path) -> None:
     plot([a_cell(jct), a_cell(jct, pace="batch")], tmp_path)
     assert "trace, load 0.9, congestion 4 (las)" in (tmp_path / "jct.svg").read_text()
     assert "las" in (tmp_path / "gains.svg").read_text()
+
+
+def test_a_run_that_is_half_there_is_named(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "half.json").write_text('{"workload": "ph')
+    with pytest.raises(BrokenRunError, match="is broken: remove it"):
+        list(stored_runs(tmp_path))

@@ -46,6 +46,16 @@ def test_an_unreadable_trace_ends_with_one_line_and_code_2(tmp_path: Path) -> No
     assert told.stderr == "error: broken.csv:2: field duration: 'x' is not a number\n"
 
 
+def test_a_trace_is_not_converted_onto_itself(tmp_path: Path) -> None:
+    trace = tmp_path / "jobs.jsonl"
+    text = '{"name": "a", "arrival_s": 0, "gpus": 1, "duration_s": 5}\n'
+    trace.write_text(text)
+    told = CliRunner().invoke(app, ["trace", "convert", str(trace), str(trace)])
+    assert told.exit_code == 2
+    assert "is the trace itself" in told.stderr
+    assert trace.read_text() == text
+
+
 def test_a_trace_of_dropped_rows_alone_is_an_error(tmp_path: Path) -> None:
     empty = tmp_path / "empty.csv"
     empty.write_text("job_id,submission_time,duration,num_gpu\na,5,9,0\n")
