@@ -79,6 +79,12 @@ bench: setup  ## all benchmarks; ARGS=--quick for the CI size
 	    $(BIN)/python -m bench.$$name $(if $(DATA),--data $(DATA)) $(ARGS); \
 	done
 
+.PHONY: study
+study: setup  ## the study, for days: goes on in OUT=DIR where it stopped; ARGS=--quick for the CI size
+	@test -n "$(OUT)" || { echo 'Say where its runs lie: make study OUT=runs' >&2; exit 1; }
+	$(BIN)/python -m bench.study run --out "$(OUT)" $(if $(DATA),--data $(DATA)) $(ARGS)
+	$(BIN)/python -m bench.study report --out "$(OUT)"
+
 .PHONY: migration
 migration: setup  ## a new database revision: make migration m="add attempt"
 	@test -n "$(m)" || { echo 'Say what it does: make migration m="add attempt"' >&2; exit 1; }
