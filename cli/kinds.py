@@ -332,3 +332,9 @@ def job_name(text: str) -> str:
             f"{text!r} is not a job", reason="NotAJob", way_out=f"dally describe {kind} {name}"
         )
     return name
+
+
+def without_noun(kind: Kind, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names, of `NAME ...` or `KIND NAME ...`, as `get` has it."""
+    is_noun_first = len(names) > 1 and names[0] in (kind.name, kind.plural, kind.short)
+    return names[1:] if is_noun_first else names

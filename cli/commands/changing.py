@@ -13,7 +13,7 @@ from cli.client import Client, Parameters
 from cli.command import Session, command
 from cli.failures import CommandError, ServerError
 from cli.following import changes, is_ended, own_exit_code
-from cli.kinds import PROFILE, job_name
+from cli.kinds import JOB, PROFILE, job_name, without_noun
 from cli.root import dally
 from cli.times import span_s
 
@@ -100,8 +100,7 @@ def delete(
     selector: str | None,
 ) -> None:
     """Remove ended jobs with all that is kept of them, freeing their names; or own profiles."""
-    if len(names) > 1 and names[0] in ("job", "jobs", "jo"):
-        names = names[1:]
+    names = without_noun(JOB, names)
     profiles = _profiles_named(names)
     if profiles:
         _delete_profiles(session, profiles, ignore_not_found=ignore_not_found)
@@ -197,7 +196,7 @@ def _chosen(
     client: Client, names: tuple[str, ...], *, selector: str | None, is_all: bool, is_sure: bool
 ) -> list[str]:
     if names:
-        return [job_name(name) for name in names]
+        return [job_name(name) for name in without_noun(JOB, names)]
     if not selector and not is_all:
         raise click.UsageError("name a job, or choose by -l LABEL=VALUE")
     phases = None if selector else ",".join(LIVE_PHASES)

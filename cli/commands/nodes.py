@@ -7,7 +7,7 @@ from api.nodes.schemas import NodeView
 from cli import output
 from cli.client import Client
 from cli.command import Session, command
-from cli.kinds import NODE
+from cli.kinds import NODE, without_noun
 from cli.root import dally
 from cli.times import pause
 
@@ -50,7 +50,7 @@ def uncordon(session: Session, *, nodes: tuple[str, ...], reason: str) -> None:
 @command(
     dally,
     "drain",
-    examples=("dally drain gpu-07 --reason 'new firmware'", "dally drain gpu-07 --wait"),
+    examples=("dally drain gpu-07 --reason 'new firmware'", "dally drain node gpu-07 --wait"),
 )
 @nodes_argument
 @reason_option
@@ -78,7 +78,7 @@ def _is_in_use(client: Client, name: str) -> bool:
 def _order(
     session: Session, nodes: tuple[str, ...], verb: str, reason: str, *, done: str
 ) -> list[NodeView]:
-    plain = [name.removeprefix("node/") for name in nodes]
+    plain = [name.removeprefix("node/") for name in without_noun(NODE, nodes)]
     found: list[NodeView] = []
     with session.connect() as client:
         for name in plain:

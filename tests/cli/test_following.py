@@ -122,7 +122,7 @@ def test_a_held_job_waits_until_it_is_released(dally: Dally, server: Server) -> 
     assert dally("why", "held").lines[-1].startswith(("Held", "  fix: "))
     dally("cancel", "hold-filler", "--now", "--wait")
     assert server.phase("held") == "Held"
-    assert dally("release", "held").code == 0
+    assert dally("release", "job", "held").code == 0, "the noun may stand before the name"
     assert dally("wait", "held").code == 0
 
 

@@ -24,6 +24,12 @@ def test_a_node_is_cordoned_and_opened_again(dally: Dally, node: str) -> None:
     assert "Cordoned" not in dally("get", "nodes").out
 
 
+@pytest.mark.parametrize("noun", ["node", "nodes", "no"])
+def test_the_noun_may_stand_before_the_name(dally: Dally, node: str, noun: str) -> None:
+    assert dally("cordon", noun, node).lines == [f"node/{node} cordoned"]
+    assert dally("uncordon", noun, node).lines == [f"node/{node} uncordoned"]
+
+
 def test_a_drained_node_is_left_by_its_gangs(dally: Dally, node: str) -> None:
     others = [line.split()[0] for line in dally("get", "nodes", "--no-headers").lines]
     for other in others:
