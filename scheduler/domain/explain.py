@@ -125,12 +125,7 @@ def ways_out(blocked: Blocked) -> tuple[str, ...]:  # noqa: C901, PLR0911 - one 
     """What would help, each one enough by itself; what only time brings is said last."""
     match blocked:
         case TooFewGpus():
-            fewer = (
-                (f"lower the gang to {counted(blocked.workers_fit_max, 'worker')} to start now",)
-                if blocked.workers_fit_max
-                else ()
-            )
-            return (*fewer, "wait: it starts when running jobs end (dally get nodes shows them)")
+            return _ways_to_capacity(blocked)
         case NeverFits():
             return (
                 "ask for fewer workers, fewer GPUs per worker or a wider topology.required",
@@ -162,6 +157,26 @@ def ways_out(blocked: Blocked) -> tuple[str, ...]:  # noqa: C901, PLR0911 - one 
             )
         case _:
             assert_never(blocked)
+
+
+_FULL = ("Fits", "TooFewGpus", "TooLittleCpu", "TooLittleMemory", "TooManyWorkers")
+"""Reasons of nodes that running jobs give back."""
+
+
+def _ways_to_capacity(blocked: TooFewGpus) -> tuple[str, ...]:
+    ways: list[str] = []
+    if blocked.workers_fit_max:
+        fewer = counted(blocked.workers_fit_max, "worker")
+        ways.append(f"lower the gang to {fewer} to start now")
+    closed = sum(blocked.nodes_by_reason.get(reason, 0) for reason in ("Cordoned", "LeftAlone"))
+    if closed:
+        ways.append(f"an admin opens {counted(closed, 'node')} again: dally uncordon NODE")
+    reasons = blocked.nodes_by_reason
+    if not reasons or any(reasons.get(reason) for reason in _FULL):
+        ways.append("wait: it starts when running jobs end (dally get nodes shows them)")
+    else:
+        ways.append("wait until nodes take workers again (dally get nodes shows them)")
+    return tuple(ways)
 
 
 _STRAYS: dict[StrayReason, str] = {

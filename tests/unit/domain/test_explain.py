@@ -181,6 +181,32 @@ def test_each_reason_has_a_sentence_with_its_numbers(reason: Blocked, sentence: 
     assert explain(reason) == sentence
 
 
+@pytest.mark.parametrize(
+    ("reasons", "ways"),
+    [
+        pytest.param({"TooFewGpus": 2}, ["wait: it starts when running jobs end"], id="all full"),
+        pytest.param(
+            {"Cordoned": 2},
+            ["an admin opens 2 nodes again", "wait until nodes take workers again"],
+            id="all closed: no running job is in the way",
+        ),
+        pytest.param(
+            {"LeftAlone": 1, "TooFewGpus": 1},
+            ["an admin opens 1 node again", "wait: it starts when running jobs end"],
+            id="some closed",
+        ),
+        pytest.param({"NotReady": 2}, ["wait until nodes take workers again"], id="all down"),
+    ],
+)
+def test_the_way_out_of_too_few_gpus_is_that_of_its_nodes(
+    reasons: dict[str, int], ways: list[str]
+) -> None:
+    blocked = TooFewGpus(
+        level=RACK, workers_wanted=2, workers_fit_max=0, nodes=2, nodes_by_reason=reasons
+    )
+    assert [way[: len(start)] for way, start in zip(ways_out(blocked), ways, strict=True)] == ways
+
+
 @pytest.mark.parametrize("reason", [reason for reason, _ in EXAMPLES])
 def test_each_reason_has_a_way_out_and_a_verdict(reason: Blocked) -> None:
     assert all(ways_out(reason))
