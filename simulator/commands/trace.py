@@ -94,10 +94,7 @@ def convert(
                 typer.echo(line)
                 kept += 1
         else:
-            with out.open("w", encoding="utf-8") as file:
-                for line in lines:
-                    file.write(line + "\n")
-                    kept += 1
+            kept = _write_whole(out, lines)
     told = "".join(f", {count} dropped as {reason}" for reason, count in sorted(dropped.items()))
     typer.echo(f"{kept} jobs{told}", err=True)
 
@@ -135,6 +132,25 @@ def make(
         else:
             out.write_text(text, encoding="utf-8")
     typer.echo(f"{jobs} jobs like {mix.source}, load {load_of(drawn, gpus=gpus):.3f}", err=True)
+
+
+def _write_whole(out: Path, lines: Iterable[str]) -> int:
+    """Write all lines or none, whatever was there before; returns how many."""
+    # A link, such as /dev/stdout, and what is no file must stay what they are.
+    is_plain = not out.is_symlink() and (out.is_file() or not out.exists())
+    part = out.with_name(f".{out.name}.part") if is_plain else out
+    kept = 0
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            for line in lines:
+                file.write(line + "\n")
+                kept += 1
+        if part != out:
+            part.replace(out)
+    finally:
+        if part != out:
+            part.unlink(missing_ok=True)
+    return kept
 
 
 def _lines(parsed: Iterable[Parsed], dropped: dict[str, int]) -> Iterator[str]:

@@ -56,6 +56,26 @@ def test_a_trace_is_not_converted_onto_itself(tmp_path: Path) -> None:
     assert trace.read_text() == text
 
 
+def test_a_trace_that_breaks_in_the_middle_leaves_what_was_there(tmp_path: Path) -> None:
+    trace, out = tmp_path / "broken.jsonl", tmp_path / "out.jsonl"
+    trace.write_text('{"name": "a", "arrival_s": 0, "gpus": 1, "duration_s": 5}\n{"name": "b"}\n')
+    out.write_text("of another trace\n")
+    told = CliRunner().invoke(app, ["trace", "convert", str(trace), str(out)])
+    assert told.exit_code == 2
+    assert out.read_text() == "of another trace\n"
+    assert sorted(tmp_path.iterdir()) == [trace, out]
+
+
+def test_a_link_is_written_through(tmp_path: Path) -> None:
+    trace, target, link = (tmp_path / name for name in ("jobs.jsonl", "target", "link"))
+    trace.write_text('{"name": "a", "arrival_s": 0, "gpus": 1, "duration_s": 5}\n')
+    target.touch()
+    link.symlink_to(target)
+    assert CliRunner().invoke(app, ["trace", "convert", str(trace), str(link)]).exit_code == 0
+    assert link.is_symlink()
+    assert target.read_text().count("\n") == 1
+
+
 def test_a_trace_of_dropped_rows_alone_is_an_error(tmp_path: Path) -> None:
     empty = tmp_path / "empty.csv"
     empty.write_text("job_id,submission_time,duration,num_gpu\na,5,9,0\n")
