@@ -104,7 +104,10 @@ class KubernetesCluster:
         )
         self._views = Views((), ())
         self._nodes = NodeBook(
-            settings.rules, has_older_pods=self._has_older_pods, instant=clock.now
+            settings.rules,
+            namespaces=settings.namespaces,
+            has_older_pods=self._has_older_pods,
+            instant=clock.now,
         )
         self._tails = LogTails(self._server, self._pod_of, idle_s_max=settings.log_idle_s_max)
         self._ended = EndedLogs(self._server, archive, self._tails, clock)

@@ -98,11 +98,13 @@ class NodeBook:
         self,
         rules: NodeRules,
         *,
+        namespaces: tuple[str, ...] = (),
         has_older_pods: Callable[[NodeName, Instant], bool] = lambda _node, _since: False,
         now: Callable[[], float] = time.monotonic,
         instant: Callable[[], Instant] = lambda: Instant(0),
     ) -> None:
-        """`has_older_pods`: whether pods of ours on a node are older than the node itself.
+        """`namespaces`: where gangs may be.
+        `has_older_pods`: whether pods of ours on a node are older than the node itself.
         `now` tells how time passes, `instant` what the clock of the service says."""
         self._rules = rules
         self._has_older_pods = has_older_pods
@@ -117,7 +119,7 @@ class NodeBook:
         """Until when a node is left alone, by `now`, and what of it is told."""
         self._to_exclude: SimpleQueue[tuple[NodeName, str, float]] = SimpleQueue()
         self._suspicions = Suspicions(rules.suspicion)
-        self._reach = Reach()
+        self._reach = Reach(namespaces)
         self._failures: SimpleQueue[Failure] = SimpleQueue()
         self._is_changed = True
         self._look_at: float | None = None

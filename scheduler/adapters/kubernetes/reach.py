@@ -4,7 +4,7 @@ Only volumes that are bound count. Where a claim waits for its first pod, kube-s
 volume once the pod is pinned to its node; if there is none for that node, it says so.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from scheduler.adapters.kubernetes.cache import Change
@@ -20,16 +20,20 @@ from scheduler.adapters.kubernetes.objects import (
 from scheduler.domain.ids import NodeName
 from scheduler.domain.storage import claim_key
 
-ZONE_LABELS = (
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",
-    "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region",
-)
-"""Labels of a volume that bind it to nodes with the same, as kube-scheduler reads them."""
+_ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+ZONE_LABELS = {
+    _ZONE: _ZONE,
+    _REGION: _REGION,
+    "failure-domain.beta.kubernetes.io/zone": _ZONE,
+    "failure-domain.beta.kubernetes.io/region": _REGION,
+}
+"""Labels of a volume that bind it to nodes with the same, as kube-scheduler reads them; with what a
+node may call them instead. A node that has none of them can mount the volumes of all zones."""
 
 _SEVERAL = "__"
 """Between the zones of a volume that lies in several."""
+
+_NUMBER_END = 1 << 63
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -43,9 +47,15 @@ class _Bound:
     terms: tuple[JsonObject, ...] | None
     """One of them must hold; None: any node will do."""
 
+    @property
+    def is_choosy(self) -> bool:
+        """Whether it says anything of nodes."""
+        return bool(self.zones) or self.terms is not None
+
     def reaches(self, name: NodeName, labels: Mapping[str, str]) -> bool:
         """Whether a node can mount it."""
-        if any(labels.get(key) not in zones for key, zones in self.zones):
+        has_zone = any(key in labels for key in ZONE_LABELS)
+        if has_zone and any(_zone(labels, key) not in zones for key, zones in self.zones):
             return False
         return self.terms is None or any(_holds(term, name, labels) for term in self.terms)
 
@@ -53,7 +63,9 @@ class _Bound:
 class Reach:
     """Bound volumes and nodes; not safe against threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, namespaces: Collection[str]) -> None:
+        """`namespaces`: where gangs may be; claims of others do not matter."""
+        self._namespaces = namespaces
         self._volumes: dict[Uid, _Bound] = {}
         self._labels: dict[NodeName, Mapping[str, str]] = {}
         self._beyond: dict[NodeName, frozenset[str]] = {}
@@ -78,22 +90,28 @@ class Reach:
     def take_volumes(self, changes: Iterable[Change]) -> bool:
         """Volumes have come, changed or gone; whether that changes anything for a node."""
         before = dict(self._beyond)
+        touched: set[str] = set()
         for change in changes:
             seen = change.after if change.after is not None else change.before
             assert seen is not None
-            self._take(uid_of(seen), None if change.after is None else _bound(change.after))
+            volume = None if change.after is None else self._bound(change.after)
+            former = self._volumes.pop(uid_of(seen), None)
+            if volume is not None:
+                self._volumes[uid_of(seen)] = volume
+            if former != volume:
+                touched |= {each.claim for each in (former, volume) if each is not None}
+        # Once for the whole batch: a list brings thousands, and every node has a set of its own.
+        again = [each for each in self._volumes.values() if each.claim in touched]
+        for name, labels in self._labels.items() if touched else ():
+            kept = self.beyond(name) - touched
+            self._set(name, kept.union(v.claim for v in again if not v.reaches(name, labels)))
         return before != self._beyond
 
-    def _take(self, uid: Uid, volume: _Bound | None) -> None:
-        former = self._volumes.pop(uid, None)
-        if volume is not None:
-            self._volumes[uid] = volume
-        if former == volume:
-            return
-        for name, labels in self._labels.items():
-            kept = self.beyond(name) - (NOTHING if former is None else {former.claim})
-            is_new = volume is not None and not volume.reaches(name, labels)
-            self._set(name, kept | {volume.claim} if is_new and volume is not None else kept)
+    def _bound(self, volume: JsonObject) -> _Bound | None:
+        """What a volume says of nodes; None where that is nothing, or of no claim of ours."""
+        found = _bound(volume)
+        namespace = text(volume, "spec", "claimRef", "namespace")
+        return found if found and found.is_choosy and namespace in self._namespaces else None
 
     def _set(self, name: NodeName, claims: Iterable[str]) -> None:
         if found := frozenset(claims):
@@ -148,8 +166,16 @@ def _matches(requirement: JsonObject, values: Mapping[str, str]) -> bool:
 
 def _compares(operator: str, value: str, named: list[str]) -> bool:
     """Gt and Lt compare whole numbers; what is none, and an operator of later, never holds."""
-    try:
-        number, bound = int(value), int(named[0])
-    except (ValueError, IndexError):
+    if len(named) != 1 or not all(_is_number(each) for each in (value, *named)):
         return False
+    number, bound = int(value), int(named[0])
     return number > bound if operator == "Gt" else operator == "Lt" and number < bound
+
+
+def _is_number(value: str) -> bool:
+    """As kube-scheduler reads them: 64 bits, nothing but digits."""
+    return value.isascii() and value.isdecimal() and int(value) < _NUMBER_END
+
+
+def _zone(labels: Mapping[str, str], key: str) -> str | None:
+    return labels.get(key, labels.get(ZONE_LABELS[key]))

@@ -9,6 +9,7 @@ from scheduler.domain.codec import Json
 from scheduler.domain.ids import NodeName
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+FORMER_ZONE = "failure-domain.beta.kubernetes.io/zone"
 NODES = {"n0": {HOST: "h0", ZONE: "a", "gen": "4"}, "n1": {HOST: "h1", ZONE: "b", "gen": "5"}}
 
 
@@ -20,14 +21,16 @@ def a_node(labels: dict[str, str]) -> JsonObject:
 def a_volume(
     *terms: JsonObject,
     claim: str = "c",
+    namespace: str = "jobs",
     phase: str = "Bound",
     labels: dict[str, Json] | None = None,
+    uid: str = "",
 ) -> JsonObject:
     """A PersistentVolume; one of the terms must hold, without any it says nothing of nodes."""
-    spec: JsonObject = {"claimRef": {"namespace": "jobs", "name": claim}}
+    spec: JsonObject = {"claimRef": {"namespace": namespace, "name": claim}}
     if terms:
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [*terms]}}
-    metadata: JsonObject = {"uid": claim, "name": f"pv-{claim}", "labels": labels or {}}
+    metadata: JsonObject = {"uid": uid or claim, "name": f"pv-{claim}", "labels": labels or {}}
     return {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
 
 
@@ -38,7 +41,7 @@ def a_term(key: str, operator: str, *values: str, part: str = "matchExpressions"
 
 def a_reach(*volumes: JsonObject) -> Reach:
     """Both nodes, then these volumes."""
-    reach = Reach()
+    reach = Reach(frozenset({"jobs"}))
     for name, labels in NODES.items():
         reach.take_node(NodeName(name), a_node(labels))
     reach.take_volumes([Change(before=None, after=volume) for volume in volumes])
@@ -83,9 +86,11 @@ def within(reach: Reach, claim: str = "jobs/c") -> str:
         pytest.param(a_volume(a_term("gen", "Gt", "4")), "n1", id="larger"),
         pytest.param(a_volume(a_term("gen", "Lt", "5")), "n0", id="smaller"),
         pytest.param(a_volume(a_term("gen", "Gt", "x")), "", id="not a number"),
+        pytest.param(a_volume(a_term("gen", "Gt", "0_1")), "", id="no number to kube-scheduler"),
         pytest.param(a_volume(a_term("gen", "Near", "4")), "", id="an operator of later"),
         pytest.param(a_volume({}), "", id="an empty term"),
         pytest.param(a_volume(labels={ZONE: "a__c"}), "n0", id="zones in a label"),
+        pytest.param(a_volume(labels={FORMER_ZONE: "a"}), "n0", id="the former name of zones"),
         pytest.param(a_volume(a_term(HOST, "In", "h1"), phase="Available"), "n0 n1", id="unbound"),
         pytest.param(a_volume(a_term(HOST, "In", "h1"), phase="Released"), "n0 n1", id="let go"),
     ],
@@ -117,3 +122,24 @@ def test_a_node_that_comes_later_and_one_that_changes_are_judged_by_their_labels
     assert reach.beyond(NodeName("n2")) == frozenset()
     reach.take_node(NodeName("n1"), None)
     assert reach.beyond(NodeName("n1")) == frozenset()
+
+
+def test_a_node_without_any_zone_can_mount_volumes_of_all_zones() -> None:
+    reach = a_reach(a_volume(labels={ZONE: "a"}))
+    reach.take_node(NodeName("n2"), a_node({HOST: "h2"}))
+    assert reach.beyond(NodeName("n2")) == frozenset(), "as kube-scheduler has it"
+    reach.take_node(NodeName("n2"), a_node({"topology.kubernetes.io/region": "r"}))
+    assert reach.beyond(NodeName("n2")) == {"jobs/c"}
+
+
+def test_claims_where_no_gang_may_be_are_not_kept() -> None:
+    reach = a_reach(a_volume(a_term(HOST, "In", "h1"), namespace="shop"))
+    assert reach.beyond(NodeName("n0")) == frozenset()
+
+
+def test_the_end_of_an_older_volume_leaves_what_a_newer_one_of_the_claim_says() -> None:
+    older, newer = (a_volume(a_term(HOST, "In", "h1"), uid=uid) for uid in ("u1", "u2"))
+    reach = a_reach(older)
+    reach.take_volumes([Change(before=None, after=newer)])
+    reach.take_volumes([Change(before=older, after=None)])
+    assert within(reach) == "n1"
