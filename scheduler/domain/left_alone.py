@@ -29,7 +29,8 @@ def changed_exclusions(
     for name, news in sorted(told.items()):
         if news is None or not news.holds(now) or not _is_news(news, stored.get(name), now):
             continue
-        if news.is_for_programs and sum(e.is_for_programs for e in present.values()) >= few:
+        others = (each for other, each in present.items() if other != name)
+        if news.is_for_programs and sum(each.is_for_programs for each in others) >= few:
             continue
         changes[name] = present[name] = news
     over = (name for name, each in sorted(stored.items()) if each.until <= now)

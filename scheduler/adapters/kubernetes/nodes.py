@@ -199,9 +199,9 @@ class NodeBook:
     def _leave_alone(
         self, node: NodeName, reason: str, *, for_s: float, is_for_programs: bool = False
     ) -> None:
+        # The last trouble is told, though an earlier one would last longer: what is stored of that
+        # one goes on, unless an admin has ended it, which is not known here.
         until_s, since = self._now() + for_s, self._instant()
-        if node in self._excluded and self._excluded[node][0] >= until_s:
-            return
         exclusion = Exclusion(
             reason=reason,
             since=since,

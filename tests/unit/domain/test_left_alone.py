@@ -81,6 +81,13 @@ def test_a_node_that_an_admin_has_cleared_makes_room_for_another() -> None:
     assert changed_exclusions({N0: cleared}, nodes, NOW) == {N1: told}
 
 
+def test_a_node_that_is_shut_for_programs_may_stay_so_for_longer() -> None:
+    stored = an_exclusion(since=10, until=100, is_for_programs=True)
+    told = an_exclusion(since=45, until=120, is_for_programs=True)
+    nodes = [replace(a_node("n0"), exclusion=told), a_node("n1")]
+    assert changed_exclusions({N0: stored}, nodes, NOW) == {N0: told}, "it is one node all the same"
+
+
 def test_what_is_stored_decides_and_not_what_is_told() -> None:
     nodes = (replace(a_node("n0"), exclusion=TOLD), a_node("n1"), a_node("n2"))
     shown = with_exclusions(nodes, {N0: CLEARED, N1: TOLD}, NOW)
