@@ -1,15 +1,19 @@
 """MPI without sshd: agents start what is asked for with the gang's secret, and end with rank 0."""
 
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
+from dally_runtime.mpi import wire
 
 from tests.polling import wait_until
 from tests.processes import ended_on_failure
@@ -150,6 +154,56 @@ def test_what_an_agent_does_not_understand_does_not_end_it(gang: Gang, sent: byt
     assert rsh(gang, "exit 0") == (0, "")
 
 
+def test_an_agent_that_was_out_of_files_listens_again(gang: Gang) -> None:
+    agent = gang.start("agent")
+    assert rsh(gang, "exit 0") == (0, "")
+    limits = resource.prlimit(agent.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(agent.pid, resource.RLIMIT_NOFILE, (8, limits[1]))
+    with ExitStack() as at_end:
+        for _ in range(16):
+            address = ("127.0.0.1", gang.port)
+            at_end.enter_context(socket.create_connection(address, timeout=30))
+        assert agent.stderr is not None
+        said = iter(agent.stderr.readline, "")
+        assert any("nobody can connect" in line for line in said)
+    resource.prlimit(agent.pid, resource.RLIMIT_NOFILE, limits)
+    assert ended(gang.start("lead", "--", "true")) == (0, "")
+    assert ended(agent)[0] == 0
+
+
+def test_who_sends_a_byte_now_and_then_is_not_waited_for_for_ever() -> None:
+    here, there = socket.socketpair()
+    is_over = threading.Event()
+
+    def drip() -> None:
+        with suppress(OSError):
+            while not is_over.wait(0.01):
+                there.sendall(b"0")
+
+    dripping = threading.Thread(target=drip)
+    with here, there:
+        dripping.start()
+        try:
+            with pytest.raises(wire.SilentError, match="took too long"):
+                wire.take_request(here, "s", patience_s=0.5)
+        finally:
+            is_over.set()
+            dripping.join()
+
+
+def test_an_end_that_nobody_answers_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(1) as pool:
+        address = silent.getsockname()
+        asked = pool.submit(
+            wire.ask, address, "s", wire.Request(), patience_s=30.0, answer_s_max=0.2
+        )
+        connection, _ = silent.accept()
+        with connection:
+            connection.sendall(b"nonce\n")
+            with pytest.raises(wire.SilentError, match="took too long"):
+                asked.result(timeout=30)
+
+
 def test_the_others_end_well_when_the_command_of_rank_0_has(gang: Gang) -> None:
     agent = gang.start("agent")
     assert rsh(gang, "exit 0") == (0, "")
@@ -189,6 +243,24 @@ def test_a_stop_reaches_what_an_agent_has_started_and_waits_for_it(gang: Gang) -
     agent.terminate()
     assert ended(agent)[0] == STOPPED
     assert gang.said("training") == ["up", "told"]
+
+
+def test_nothing_is_started_after_a_stop(gang: Gang) -> None:
+    agent = gang.start("agent")
+    # The training takes its time to stop: until the test allows it.
+    slow = f"trap 'echo told >> {gang.folder}/training' TERM; echo up >> {gang.folder}/training; "
+    slow += f"while ! [ -e {gang.folder}/enough ]; do sleep 0.05; done"
+    (gang.folder / "slow").write_text(f"#!/bin/sh\n{slow}\n")
+    assert rsh(gang, f"sh {gang.folder}/slow & exit 0") == (0, "")
+    wait_until(gang.training_is_up, "the training is up")
+    agent.terminate()
+    wait_until(lambda: gang.said("training") == ["up", "told"], "it was told to stop")
+    assert rsh(gang, f"touch {gang.folder}/ran") == (126, "")
+    (gang.folder / "enough").touch()
+    code, errors = ended(agent)
+    assert code == STOPPED
+    assert "a stop was asked for" in errors
+    assert not (gang.folder / "ran").exists()
 
 
 @pytest.mark.parametrize(

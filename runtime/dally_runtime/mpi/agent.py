@@ -4,12 +4,14 @@ import os
 import socket
 import sys
 import threading
+import time
 
 from dally_runtime.mpi import wire
 from dally_runtime.mpi.processes import STOPS, WAKE, Children
 
 STOPPED = 128 + 15
 CAN_NOT_RUN = 126
+RETRY_S = 0.5
 
 
 class Agent:
@@ -39,8 +41,20 @@ class Agent:
 
     def _accept(self) -> None:
         while True:
-            connection, peer = self._listener.accept()
-            threading.Thread(target=self._serve, args=(connection, peer[0]), daemon=True).start()
+            try:
+                self._take(*self._listener.accept())
+            except (OSError, RuntimeError) as error:
+                # Out of files or threads for now. An agent that listens no more would never end.
+                _say(f"nobody can connect: {error}")
+                time.sleep(RETRY_S)
+
+    def _take(self, connection: socket.socket, peer: tuple[str, int]) -> None:
+        thread = threading.Thread(target=self._serve, args=(connection, peer[0]), daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            connection.close()
+            raise
 
     def _serve(self, connection: socket.socket, peer: str) -> None:
         with connection:

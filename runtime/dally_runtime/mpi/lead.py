@@ -9,7 +9,7 @@ from dally_runtime.mpi.processes import STOPS, Children
 
 NOT_FOUND, CAN_NOT_RUN = 127, 126
 TELL_S_MAX = 60.0
-"""For so long a worker may not be reached at the end."""
+"""For so long a worker may not be reached at the end, and for so long again not answer."""
 TELLERS = 16
 
 
@@ -43,7 +43,9 @@ def tell_the_end(others: Sequence[tuple[str, int]], secret: str) -> int:
 
     def tell(address: tuple[str, int]) -> str:
         try:
-            wire.ask(address, secret, wire.Request(), patience_s=TELL_S_MAX)
+            wire.ask(
+                address, secret, wire.Request(), patience_s=TELL_S_MAX, answer_s_max=TELL_S_MAX
+            )
         except wire.SilentError as error:
             return f"{address[0]}: {error}"
         return ""

@@ -1,6 +1,7 @@
 """The processes of a worker, seen by the first of them: started, waited for, told to stop."""
 
 import ctypes
+import errno
 import os
 import signal
 import threading
@@ -48,10 +49,13 @@ class Children:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._lock = threading.Lock()
         self._children: dict[int, Child] = {}
+        self._takes_more = True
 
     def start(self, *command: str) -> Child:
-        """Start a command. Raises OSError."""
+        """Start a command; none after a stop, which it would not hear of. Raises OSError."""
         with self._lock:
+            if not self._takes_more:
+                raise OSError(errno.ECANCELED, "a stop was asked for")
             pid = os.posix_spawnp(
                 command[0],
                 command,
@@ -85,6 +89,8 @@ class Children:
 
     def ask_to_stop(self, *, spares: frozenset[int] = frozenset()) -> None:
         """Tell every process to stop but those of MPI itself, and those named here."""
+        with self._lock:
+            self._takes_more = False
         for pid, name in _descendants():
             if name not in SPARED and pid not in spares:
                 try:

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 LINE_BYTES_MAX = 1 << 20
 HANDSHAKE_S_MAX = 10.0
 RETRY_S = 0.5
+LEAST_S = 0.001
+"""A timeout of nothing would mean not to wait at all."""
 
 NO_ANSWER = 255
 """What ssh says when it was not the command that failed."""
@@ -50,12 +52,14 @@ class Request:
         return Request(command=command)
 
 
-def take_request(connection: socket.socket, secret: str) -> Request:
+def take_request(
+    connection: socket.socket, secret: str, *, patience_s: float = HANDSHAKE_S_MAX
+) -> Request:
     """The request of whoever has connected. Raises SilentError and OSError."""
-    connection.settimeout(HANDSHAKE_S_MAX)
+    connection.settimeout(patience_s)
     nonce = secrets.token_hex(32)
     connection.sendall(f"{nonce}\n".encode())
-    proof, _, text = _line(connection).partition(" ")
+    proof, _, text = _line(connection, within_s=patience_s).partition(" ")
     if not hmac.compare_digest(proof.encode(), _proof(secret, nonce, text).encode()):
         raise SilentError("it does not know the secret of this gang")
     connection.settimeout(None)
@@ -67,20 +71,27 @@ def answer(connection: socket.socket, code: int) -> None:
     connection.sendall(f"{code}\n".encode())
 
 
-def ask(address: tuple[str, int], secret: str, request: Request, *, patience_s: float) -> int:
+def ask(
+    address: tuple[str, int],
+    secret: str,
+    request: Request,
+    *,
+    patience_s: float,
+    answer_s_max: float | None = None,
+) -> int:
     """Have an agent do something; its answer. Raises SilentError.
 
     The name of a worker may not resolve yet and its agent may not listen yet: that is waited for.
+    A command may take any time, other answers may not: `answer_s_max`.
     """
     with _connected(address, patience_s) as connection:
         try:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             connection.settimeout(HANDSHAKE_S_MAX)
-            nonce = _line(connection)
+            nonce = _line(connection, within_s=HANDSHAKE_S_MAX)
             text = request.text()
             connection.sendall(f"{_proof(secret, nonce, text)} {text}\n".encode())
-            connection.settimeout(None)
-            return int(_line(connection))
+            return int(_line(connection, within_s=answer_s_max))
         except (OSError, ValueError) as error:
             raise SilentError(str(error)) from error
 
@@ -101,12 +112,21 @@ def _proof(secret: str, nonce: str, text: str) -> str:
     return hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()
 
 
-def _line(connection: socket.socket) -> str:
+def _line(connection: socket.socket, *, within_s: float | None) -> str:
+    """Up to the next line break; None: however long that takes. Raises SilentError and OSError."""
+    end = None if within_s is None else time.monotonic() + within_s
     data = b""
     while not data.endswith(b"\n"):
         if len(data) > LINE_BYTES_MAX:
             raise SilentError("too long a line")
-        more = connection.recv(65_536)
+        # All of the line has that time, or a byte now and then would hold the other side for ever.
+        connection.settimeout(None if end is None else max(LEAST_S, end - time.monotonic()))
+        try:
+            more = connection.recv(65_536)
+        except TimeoutError as error:
+            raise SilentError("it took too long") from error
+        if end is not None and time.monotonic() > end:
+            raise SilentError("it took too long")
         if not more:
             raise SilentError("it hung up")
         data += more
