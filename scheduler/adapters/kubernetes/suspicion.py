@@ -49,7 +49,7 @@ class Suspicion:
 
     reason: str
     is_for_programs: bool
-    """Some of the failures may be the programs' own."""
+    """It would not be, but for failures that may be the programs' own."""
 
 
 class Suspicions:
@@ -67,19 +67,16 @@ class Suspicions:
         recent = [each for each in self._failures[failure.node] if each.at_s > since]
         recent.append(failure)
         self._failures[failure.node] = recent
-        if not self._is_suspect(recent):
+        of_cluster = sum(each.is_the_clusters for each in recent)
+        jobs = {each.job for each in recent}
+        if max(len(jobs), of_cluster) < self._rules.failures_min:
             return None
         del self._failures[failure.node]
         is_gpu = failure.outcome is Outcome.GPU_UNHEALTHY
         return Suspicion(
             reason=GPU_UNHEALTHY if is_gpu else SUSPECT_NODE,
-            is_for_programs=not all(each.is_the_clusters for each in recent),
+            is_for_programs=of_cluster < self._rules.failures_min,
         )
-
-    def _is_suspect(self, recent: list[Failure]) -> bool:
-        jobs = {each.job for each in recent}
-        of_cluster = sum(each.is_the_clusters for each in recent)
-        return max(len(jobs), of_cluster) >= self._rules.failures_min
 
 
 def _is_failure(outcome: Outcome) -> bool:

@@ -70,5 +70,7 @@ def test_it_takes_two_new_failures_after_the_time_is_over() -> None:
 def test_what_no_program_is_to_blame_for_is_told_apart() -> None:
     lost = noted(("n", "a", LOST, 0), ("n", "a", LOST, 1))[-1]
     mixed = noted(("n", "a", ERROR, 0), ("n", "b", LOST, 1))[-1]
+    after_error = noted(("n", "a", ERROR, 0), ("n", "a", LOST, 1), ("n", "a", LOST, 2))[-1]
+    assert after_error == lost, "without the program's error it would be as suspect"
     assert lost == Suspicion(reason=SUSPECT_NODE, is_for_programs=False)
     assert mixed == Suspicion(reason=SUSPECT_NODE, is_for_programs=True)
