@@ -42,7 +42,8 @@ def _is_news(told: Exclusion, stored: Exclusion | None, now: Instant) -> bool:
     if stored is None:
         return True
     if stored.cleared_at is not None:
-        return told.since > stored.cleared_at
+        # The clock of the server that took the order may be behind that of the one that was told.
+        return told.since > max(stored.cleared_at, stored.since)
     if stored.holds(now):
         return told.until > stored.until
     return told.since > stored.since

@@ -24,6 +24,12 @@ CLEARED = replace(TOLD, cleared_by="root", cleared_at=Instant(40))
         pytest.param(TOLD, None, {}, id="the server that was told has been restarted"),
         pytest.param(CLEARED, TOLD, {}, id="what an admin has ended stays ended"),
         pytest.param(
+            replace(CLEARED, cleared_at=Instant(9)),
+            TOLD,
+            {},
+            id="though by the clock of a server that is behind",
+        ),
+        pytest.param(
             CLEARED,
             an_exclusion(since=45, until=100),
             {N0: an_exclusion(since=45, until=100)},
