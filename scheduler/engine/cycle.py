@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from scheduler.domain.instants import Instant
 from scheduler.domain.knobs import PolicyKnobs
-from scheduler.domain.placement import LevelMissing, NeverFits, Placement, PoolMissing, PromisedGpus
+from scheduler.domain.placement import Placement, PromisedGpus
 from scheduler.domain.plan import Plan, Start, Withdrawal
 from scheduler.domain.snapshot import Snapshot
 from scheduler.engine.clocks import keep_clocks
@@ -18,9 +18,6 @@ from scheduler.engine.standing import Standing
 from scheduler.engine.waiting import Waiting
 from scheduler.policies.interface import Policy, PolicyMaker, Ranks
 from scheduler.policies.registry import STEADY, policy_named
-
-HOPELESS = (NeverFits, PoolMissing, LevelMissing)
-"""A job that waiting can not help does not hold up those behind it."""
 
 
 def decide(snapshot: Snapshot, policy_maker: PolicyMaker) -> Plan:
@@ -177,11 +174,7 @@ def _consider(waiting: Waiting, scratch: Scratch, holds: Holds | None) -> None:
             return
     else:
         scratch.refuse(waiting, answer)
-        if isinstance(answer, HOPELESS):
-            return
-    if scratch.policy.blocks_later(waiting.job):
-        scratch.stuck[waiting.kind.queue] = waiting.job.id
-        scratch.walk.shut_queue(waiting.kind.queue)
+    scratch.hold_up(waiting, answer)
 
 
 def _with_step_times(snapshot: Snapshot, standing: Standing) -> Snapshot:

@@ -97,8 +97,7 @@ def _promise(waiting: Waiting, placement: Placement, scratch: Scratch) -> None:
     scratch.has_changed = True
     scratch.parked.clear()
     scratch.offers.clear()
-    scratch.waits.pop(job.id, None)
-    scratch.declined.pop(job.id, None)
+    scratch.takes_back(job)
     scratch.promise.append(Promise(job_id=job.id, revision=job.revision, placement=placement))
     scratch.blocked[job.id] = PromisedGpus(
         level=placement.tier_name,

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from scheduler.domain.ids import JobId, NodeName
 from scheduler.domain.job import JobPhase, StopCause
-from scheduler.domain.placement import Blocked, Placement, PromisedGpus
+from scheduler.domain.placement import Placement, PromisedGpus
 from scheduler.domain.plan import Promise, Stop
 from scheduler.domain.snapshot import RunningGang
 from scheduler.engine.holding import Holds
@@ -128,21 +128,14 @@ def _consider(waiting: Waiting, bench: _Bench, scratch: Scratch, holds: Holds | 
     answer = scratch.place(waiting)
     if holds is not None and not isinstance(answer, Placement):
         answer = holds.instead(waiting) or answer
-    if isinstance(answer, Placement):
-        if scratch.accepts(waiting, answer):
-            _give(waiting, answer, bench, scratch)
-            return
-        del scratch.blocked[waiting.job.id]
-    if not _make_room(waiting, bench, scratch):
-        _refuse(waiting, answer, scratch)
-
-
-def _refuse(waiting: Waiting, answer: Placement | Blocked, scratch: Scratch) -> None:
-    if isinstance(answer, Placement):
-        # An offer declined: the next of its kind may think otherwise.
-        scratch.accepts(waiting, answer)
-    else:
+    if isinstance(answer, Placement) and scratch.accepts(waiting, answer):
+        _give(waiting, answer, bench, scratch)
+        return
+    if _make_room(waiting, bench, scratch):
+        return
+    if not isinstance(answer, Placement):
         scratch.refuse(waiting, answer)
+    scratch.hold_up(waiting, answer)
 
 
 def _make_room(waiting: Waiting, bench: _Bench, scratch: Scratch) -> bool:
@@ -186,6 +179,7 @@ def _promise(waiting: Waiting, placement: Placement, scratch: Scratch) -> None:
     job = waiting.job
     scratch.has_changed = True
     scratch.parked.clear()
+    scratch.takes_back(job)
     scratch.promise.append(Promise(job_id=job.id, revision=job.revision, placement=placement))
     scratch.blocked[job.id] = PromisedGpus(
         level=placement.tier_name,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from scheduler.domain.ids import JobId, QueueName
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Job
-from scheduler.domain.placement import Blocked, Placement
+from scheduler.domain.placement import Blocked, LevelMissing, NeverFits, Placement, PoolMissing
 from scheduler.domain.plan import Promise, Start, Stop, Wait
 from scheduler.domain.snapshot import Snapshot
 from scheduler.domain.waits import WaitObservation
@@ -15,6 +15,9 @@ from scheduler.engine.replacing import replace_lost
 from scheduler.engine.standing import Standing
 from scheduler.engine.waiting import Kind, Waiting, Walk
 from scheduler.policies.interface import Offer, Policy
+
+HOPELESS = (NeverFits, PoolMissing, LevelMissing)
+"""A job that waiting can not help does not hold up those behind it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,6 +108,12 @@ class Scratch:
         if self.next_wakeup is None or at < self.next_wakeup:
             self.next_wakeup = at
 
+    def takes_back(self, job: Job) -> None:
+        """It is promised what it waits for: it leaves nothing idle any more."""
+        self.waits.pop(job.id, None)
+        if self.declined.pop(job.id, None) is not None:
+            self.idle[job.spec.queue] -= job.spec.gpus
+
     def leaves_line(self) -> set[JobId]:
         """Jobs that start, or will where gangs were stopped for them."""
         promised = {promise.job_id for promise in self.promise}
@@ -114,6 +123,12 @@ class Scratch:
         """All jobs of its kind wait, and need not be asked."""
         self.alike[waiting.kind] = answer
         self.walk.shut(waiting.kind)
+
+    def hold_up(self, waiting: Waiting, answer: Placement | Blocked) -> None:
+        """The job waits; where its queue is strict, so does whoever stands behind it there."""
+        if not isinstance(answer, HOPELESS) and self.policy.blocks_later(waiting.job):
+            self.stuck[waiting.kind.queue] = waiting.job.id
+            self.walk.shut_queue(waiting.kind.queue)
 
     def _place_alike(self, waiting: Waiting) -> Placement | Blocked:
         """The answer to all jobs of a kind."""

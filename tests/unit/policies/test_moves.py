@@ -338,3 +338,12 @@ def test_jobs_still_hold_out_for_closer_gpus_where_the_order_may_stop() -> None:
     plan = planned(a_world(two, running=running, knobs=ORDER_STOPS))
     assert not plan.start
     assert [wait.job_id for wait in plan.waits] == ["id-s"]
+
+
+def test_a_job_that_declines_and_is_promised_closer_gpus_is_not_told_to_wait() -> None:
+    # The other nodes of both racks are free: it declines them, and r1-n0 is left to it.
+    running = [on(victim(), "r1-n0"), on(a_job("other"), "r2-n0")]
+    plan = planned(a_world(a_job("s", workers=2), running=running, knobs=ORDER_STOPS))
+    assert {a.node for a in plan.promise[0].placement.assignments} == {"r1-n0", "r1-n1"}
+    # One job in two changes of a plan would be a race against itself.
+    assert not plan.waits

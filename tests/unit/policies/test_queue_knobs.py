@@ -107,3 +107,22 @@ def test_the_cap_is_one_for_each_queue() -> None:
     jobs = [a_sensitive("s1"), a_sensitive("s2", queue="default", submitted=1)]
     knobs = replace(MANUAL, idle_gpus_max=16)
     assert set(timers(planned(*jobs, queue=a_queue("q"), knobs=knobs))) == {"s1", "s2"}
+
+
+@pytest.mark.parametrize(
+    "queue",
+    [
+        pytest.param(a_queue("q"), id="as the cluster says"),
+        pytest.param(a_queue("q", policy="fifo"), id="strict"),
+        pytest.param(a_queue("q", idle_gpus_max=16), id="capped"),
+        pytest.param(a_queue("q", idle_gpus_max=15), id="may leave nothing idle"),
+    ],
+)
+def test_what_a_queue_says_holds_where_the_order_may_stop_as_well(queue: Queue) -> None:
+    jobs = [a_sensitive("s1"), a_sensitive("s2", submitted=1), a_job("head", queue="q", workers=4)]
+    later = a_job("later", queue="q", submitted_at=at(2))
+    # Nobody who runs stands a stop: the plans are the same, until a gang falls into a later class.
+    stops = replace(MANUAL, order_stops=True)
+    plan = planned(*jobs, later, queue=queue, knobs=stops)
+    usual = planned(*jobs, later, queue=queue)
+    assert replace(plan, next_wakeup=None) == replace(usual, next_wakeup=None)
