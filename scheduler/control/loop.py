@@ -185,6 +185,7 @@ class ControlLoop:
         is_news = self._observe(epoch, now)
         self._stray_book.look(epoch, now)
         if self._note_safe_mode():
+            self._due = None  # Whatever it was, it waits, and is worked out anew afterwards.
             self._tell(epoch, now)
             return self._next_tick(now)
         is_due = self._has_unfinished or (self._due is not None and now >= self._due)

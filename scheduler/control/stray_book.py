@@ -47,6 +47,8 @@ class StrayBook:
         """As the store has them."""
         self._settled: set[AttemptKey] = set()
         """Attempts that were looked up and are no strays."""
+        self._not_running: set[AttemptKey] = set()
+        """Unknown ones that only wait so far: what they are shows when they run, or are swept."""
         self._disowned: set[AttemptKey] = set()
         self._has_looked = False
         self._looks_at_all = True
@@ -56,6 +58,7 @@ class StrayBook:
         """Know nothing: a new term begins."""
         self._told.clear()
         self._settled.clear()
+        self._not_running.clear()
         self._disowned.clear()
         self._has_looked = False
         self._looks_at_all = True
@@ -70,9 +73,10 @@ class StrayBook:
         if not self._watch.is_reachable:
             return
         self._looks_at_all |= bool(self._told or self._live.stuck)
-        if not (self._looks_at_all or self._watch.arrived):
+        if not (self._looks_at_all or self._watch.arrived or self._not_running):
             return  # Who was no stray is none now.
-        keys = self._watch.reports.keys() if self._looks_at_all else self._watch.arrived
+        fresh = self._watch.arrived | self._not_running
+        keys = self._watch.reports.keys() if self._looks_at_all else fresh
         if not self._has_looked or self._told:
             # What an admin has ordered stands in the store.
             self._told = {stray.attempt: stray for stray in self._outside.store.strays()}
@@ -82,6 +86,7 @@ class StrayBook:
             if stray.order is not None:
                 self._carry_out(stray, found, now, epoch)
         self._settled &= self._watch.reports.keys()
+        self._not_running &= self._watch.reports.keys() - self._settled - found.keys()
         self._live.note_strays(self._held(found))
         self._tell(found, now, epoch, is_first=is_first)
         self._looks_at_all = bool(self._told or self._live.stuck)
@@ -100,7 +105,7 @@ class StrayBook:
                 continue
             reason = self._reason(key, epoch)
             if reason is None:
-                if key not in self._told:
+                if key not in self._told and key not in self._not_running:
                     self._settled.add(key)
                 continue
             found[key] = self._stray(key, reason, now)
@@ -117,6 +122,7 @@ class StrayBook:
         told = self._told.get(key)
         if told is not None and told.shows_an_older_store:
             return None if self._is_in_store(key) else told.reason
+        self._not_running.discard(key)
         reports = self._watch.reports_of(key).values()
         made_in = max((report.epoch for report in reports), default=Epoch(0))
         if not made_in or self._is_in_store(key):
@@ -125,6 +131,7 @@ class StrayBook:
         if made_in > term or (made_in == term and not self._has_looked):
             return StrayReason.NEWER_TERM
         if all(report.state is not WorkerState.RUNNING for report in reports):
+            self._not_running.add(key)
             return None
         return self._reason_of_older(key)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from scheduler.adapters.memory.job_store import MemoryStore
+from scheduler.adapters.memory.workers import WorkerScript
 from scheduler.domain.errors import NotFoundError
 from scheduler.domain.ids import AttemptNumber, Epoch, JobId
 from scheduler.domain.instants import seconds
@@ -72,6 +73,20 @@ def test_a_gang_of_a_later_job_shows_that_the_store_is_older() -> None:
     (stray,) = world.store.strays()
     assert (stray.attempt, stray.name) == (key_of("new"), "new")
     assert stray.shows_an_older_store
+    assert world.named_events("SafeModeEntered")
+
+
+def test_a_gang_of_a_later_job_that_begins_to_run_after_the_restore_shows_it_then() -> None:
+    world = World("r1: 8", script=Script(WorkerScript(start_after=seconds(30))))
+    world.ticks()
+    backup = backup_of(world)
+    world.submit(a_job("new"))
+    world.ticks()
+    assert states(world) == {key_of("new"): {WorkerState.MADE}}
+    restore(world, backup)
+    assert world.store.strays() == ()
+    world.run(seconds(31))
+    assert [stray.attempt for stray in world.store.strays()] == [key_of("new")]
     assert world.named_events("SafeModeEntered")
 
 
