@@ -165,7 +165,7 @@ def prepare(dally: Dally, server: Server, example: str) -> None:
         dally("delete", "profile", "our-net")
         if verb != "create":
             dally("create", "profile", "our-net", "--from-job", "train-7")
-    elif verb in ("hold", "release"):
+    elif verb in ("hold", "release", "plan"):
         filler = job_text("example-filler", workers=4, gpusPerWorker=4, command=["sleep", "60"])
         dally("apply", "-f", "-", "--wait-placed", "30s", stdin=filler)
         dally("apply", "-f", "-", stdin=job_text("resnet50"))

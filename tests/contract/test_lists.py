@@ -1,5 +1,6 @@
 """Lists come page by page, in one order, and miss nothing that stays."""
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from threading import Event as Flag
@@ -155,8 +156,9 @@ def test_a_walk_sees_each_job_that_stays_exactly_once(
 
 
 def churn(store: Store, stop: Flag) -> None:
-    """Insert and delete jobs all over the list until told to stop."""
+    """Insert and delete jobs all over the list until told to stop; it does not grow for ever."""
     number = 0
+    staying: deque[Job] = deque()
     while not stop.is_set():
         number += 1
         done = a_job(
@@ -165,8 +167,10 @@ def churn(store: Store, stop: Flag) -> None:
             phase=JobPhase.SUCCEEDED,
         )
         insert(store, done)
-        if number % 2:
-            write(store, DeleteJob(job_id=done.id, expected_revision=0, at=Instant(1)))
+        staying.append(done)
+        gone = staying.pop() if number % 2 else staying.popleft() if len(staying) > 50 else None
+        if gone is not None:
+            write(store, DeleteJob(job_id=gone.id, expected_revision=0, at=Instant(1)))
 
 
 # Events.

@@ -24,6 +24,7 @@ from tests.contract.cutting_proxy import Cut, CuttingProxy
 from tests.contract.ledgers import Load
 from tests.contract.stores import an_audit_row, an_event, insert, write
 from tests.databases import Databases, PostgresServer
+from tests.polling import wait_until
 from tests.proof import times
 
 DATABASE_KILLS = times(ci=2, proof=100)
@@ -97,11 +98,21 @@ def test_what_always_loses_is_given_up(url: str) -> None:
         insert(store, a_job("a"))
 
 
+def write_until_heard(store: SqlStore, heard: Flag) -> None:
+    """Write until another store hears of it: its listener may have begun before anybody heard."""
+
+    def is_heard() -> bool:
+        write(store, RecordAudit(row=an_audit_row()))
+        return heard.wait(0.5)
+
+    wait_until(is_heard, "a write is heard of")
+
+
 def test_a_hint_comes_from_another_process(url: str) -> None:
     with open_store(url) as one, open_store(url) as other:
         every, requests, connected = Flag(), Flag(), Flag()
         end = other.on_change(connected.set)
-        assert connected.wait(30)
+        write_until_heard(one, connected)
         end()
         other.on_change(requests.set, requests_only=True)
         other.on_change(every.set)
@@ -116,8 +127,8 @@ def test_a_listener_that_lost_its_connection_hears_again(url: str) -> None:
     with open_store(url) as one, open_store(url) as other:
         heard = Flag()
         other.on_change(heard.set)
-        assert heard.wait(30)
-        for _ in range(2):
+        write_until_heard(one, heard)
+        for name in ("a", "b"):
             heard.clear()
             with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute(
@@ -126,7 +137,7 @@ def test_a_listener_that_lost_its_connection_hears_again(url: str) -> None:
                 )
             # Once because something may have been missed, whether or not it was.
             assert heard.wait(30)
-            insert(one, a_job("a" if one.sequence() == 0 else "b"))
+            insert(one, a_job(name))
 
 
 def test_the_server_is_asked_to_sync_and_to_give_up_in_time(url: str) -> None:

@@ -221,8 +221,8 @@ KUBERNETES_MUTATIONS = (
     Mutation(
         what="K28: a log is followed for ever, though nobody reads it any more",
         path=f"{ADAPTER}/log_tails.py",
-        old="                if tail.is_open and idle_s > self._idle_s_max:\n",
-        new="                if tail.is_open and idle_s > self._idle_s_max < 0:\n",
+        old="                is_kept = tail.is_for_the_end and idle_s < STOP_S_MAX\n",
+        new="                is_kept = idle_s < STOP_S_MAX\n",
         found_by=f"{PODS}::test_k28_a_log_that_nobody_reads_any_more_is_not_followed",
     ),
     Mutation(
@@ -292,8 +292,8 @@ KUBERNETES_MUTATIONS = (
     Mutation(
         what="one bad job shuts node after node",
         path=f"{ADAPTER}/suspicion.py",
-        old="        return max(len(jobs), of_cluster) >= self._rules.failures_min\n",
-        new="        return len(recent) >= self._rules.failures_min\n",
+        old="        if max(len(jobs), of_cluster) < self._rules.failures_min:\n",
+        new="        if len(recent) < self._rules.failures_min:\n",
         found_by=f"{UNIT}/test_suspicion.py::test_a_node_is_suspect_by_its_failures",
     ),
 )
