@@ -8,6 +8,13 @@
 {{- if and (gt (int .Values.replicaCount) 1) (not $postgres) -}}
 {{- fail (printf "replicaCount is %d, and SQLite has one server: set database.url or database.existingSecret.name to an external PostgreSQL, or replicaCount to 1" (int .Values.replicaCount)) -}}
 {{- end -}}
+{{- range $value := list "commonLabels" "podLabels" -}}
+{{- range $label, $_ := index $.Values $value -}}
+{{- if or (hasPrefix "app.kubernetes.io/" $label) (eq $label "helm.sh/chart") -}}
+{{- fail (printf "%s.%s is set by the chart, whose selectors use such labels" $value $label) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}
 {{- fail "ingress.enabled needs ingress.host: tokens are only safe where TLS ends for a known name" -}}
 {{- end -}}

@@ -33,8 +33,8 @@
 
 {{/* What selectors use; it never changes for a release. */}}
 {{- define "dally.selector" -}}
-app.kubernetes.io/name: {{ include "dally.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "dally.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "dally.serverSelector" -}}
@@ -45,12 +45,12 @@ app.kubernetes.io/component: server
 {{/* Labels of an object: (list $ "component"). */}}
 {{- define "dally.labels" -}}
 {{- $ := index . 0 -}}
-helm.sh/chart: {{ printf "%s-%s" $.Chart.Name ($.Chart.Version | replace "+" "_") }}
+helm.sh/chart: {{ printf "%s-%s" $.Chart.Name ($.Chart.Version | replace "+" "_") | quote }}
 {{ include "dally.selector" $ }}
 app.kubernetes.io/version: {{ $.Chart.AppVersion | quote }}
 app.kubernetes.io/component: {{ index . 1 }}
 app.kubernetes.io/part-of: dally
-app.kubernetes.io/managed-by: {{ $.Release.Service }}
+app.kubernetes.io/managed-by: {{ $.Release.Service | quote }}
 {{- with $.Values.commonLabels }}
 {{ toYaml . }}
 {{- end }}

@@ -5,8 +5,8 @@
 - name: DALLYD_DATABASE_URL
   valueFrom:
     secretKeyRef:
-      name: {{ include "dally.databaseSecret" . }}
-      key: {{ include "dally.databaseKey" . }}
+      name: {{ include "dally.databaseSecret" . | quote }}
+      key: {{ include "dally.databaseKey" . | quote }}
 {{- end }}
 {{- end -}}
 
@@ -16,8 +16,8 @@
 - name: DALLYD_ADMIN_TOKEN
   valueFrom:
     secretKeyRef:
-      name: {{ include "dally.tokenSecret" . }}
-      key: {{ include "dally.tokenKey" . }}
+      name: {{ include "dally.tokenSecret" . | quote }}
+      key: {{ include "dally.tokenKey" . | quote }}
 {{- include "dally.databaseEnv" . }}
 {{- with .Values.extraEnv }}
 {{ toYaml . }}
@@ -27,7 +27,7 @@
 {{- define "dally.volumes" -}}
 - name: config
   configMap:
-    name: {{ include "dally.fullname" . }}
+    name: {{ include "dally.fullname" . | quote }}
 - name: tmp
   emptyDir: {sizeLimit: 256Mi}
 - name: data
@@ -35,7 +35,7 @@
   emptyDir: {sizeLimit: 1Gi}
 {{- else if .Values.persistence.enabled }}
   persistentVolumeClaim:
-    claimName: {{ include "dally.claim" . }}
+    claimName: {{ include "dally.claim" . | quote }}
 {{- else }}
   emptyDir: {}
 {{- end }}

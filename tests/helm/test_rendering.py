@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 import pytest
+import yaml
 
 from scheduler.adapters.prometheus import Metrics
 from scheduler.config_file import parse_config
@@ -227,6 +228,27 @@ def test_the_image_is_named_in_full(helm: Helm, image: dict[str, str], expected:
         assert pod["containers"][0]["image"] == expected, what
 
 
+def test_names_that_look_like_numbers_stay_names(helm: Helm) -> None:
+    values = {
+        "nameOverride": "null",
+        "jobNamespaces": {"names": ["123", "on"]},
+        "serviceAccount": {"name": "7"},
+        "persistence": {"storageClass": "1", "existingClaim": ""},
+        "adminToken": {"existingSecret": {"name": "0x1", "key": "on"}},
+        "ingress": {"enabled": True, "host": "1.5", "className": "2", "tlsSecret": "3"},
+        "networkPolicy": {"enabled": True},
+        "config": {"pools": [{"name": "a", "mode": "exclusive"}]},
+    }
+    text = helm.run("template", "456", str(CHART), "--namespace", "789", values=values)
+    rendered = [manifest for manifest in yaml.safe_load_all(text) if manifest]
+    assert {name["metadata"]["name"] for name in of_kind(rendered, "Namespace")} == {"123", "on"}
+    named = {"name", "namespace", "claimName", "secretName", "storageClassName", "key"}
+    named |= SELECTED | {"ingressClassName", "serviceAccountName", "kubernetes.io/metadata.name"}
+    for manifest in rendered:
+        odd = [entry for entry in _entries(manifest) if entry[0] in named]
+        assert all(isinstance(value, str) for _, value in odd), (manifest["kind"], odd)
+
+
 def test_what_is_followed_for_hours_passes_the_ingress(helm: Helm) -> None:
     ingress = the(helm.template(VALUE_SETS["ingress with TLS"].values), "Ingress")
     annotations = ingress["metadata"]["annotations"]
@@ -273,6 +295,15 @@ def test_the_chart_has_the_version_of_the_server() -> None:
 
 def test_every_value_has_a_comment() -> None:
     assert chart.uncommented(chart.VALUES.read_text()) == ()
+
+
+def _entries(part: Any) -> list[tuple[str, Any]]:
+    """Every key with its value, however deep."""
+    if isinstance(part, list):
+        return [entry for item in part for entry in _entries(item)]
+    if isinstance(part, dict):
+        return [*part.items(), *(entry for item in part.values() for entry in _entries(item))]
+    return []
 
 
 def _rights(role: Manifest) -> dict[str, set[str]]:

@@ -208,4 +208,42 @@ REFUSED = {
     "no namespace for workers": Refused(
         values={"jobNamespaces": {"names": []}}, says="/jobNamespaces/names"
     ),
+    "a label that selectors use": Refused(
+        values={"podLabels": {"app.kubernetes.io/name": "other"}},
+        says="podLabels.app.kubernetes.io/name is set by the chart",
+    ),
+    "a label of the chart's on every object": Refused(
+        values={"commonLabels": {"app.kubernetes.io/instance": "other"}},
+        says="commonLabels.app.kubernetes.io/instance is set by the chart",
+    ),
+    "a section without anything": Refused(
+        values={"database": None}, says="missing property 'database'"
+    ),
+    "no settings at all": Refused(
+        values={"config": {"server": None}}, says="at '/config': missing property 'server'"
+    ),
+    "no port": Refused(
+        values={"service": {"port": None}}, says="at '/service': missing property 'port'"
+    ),
+    "a project without a name": Refused(
+        values={"config": {"projects": [{"namespace": "dally-jobs"}]}},
+        says="at '/config/projects/0': missing property 'name'",
+    ),
+    "a project in a namespace that is a number": Refused(
+        values={"config": {"projects": [{"name": "vision", "namespace": 1}]}},
+        says="/config/projects/0/namespace",
+    ),
+    "a disruption of many": Refused(
+        values={"podDisruptionBudget": {"maxUnavailable": "many"}},
+        says="/podDisruptionBudget/maxUnavailable",
+    ),
+    "a URL in place of a host": Refused(
+        values={"ingress": {"enabled": True, "host": "https://dally.example.com"}},
+        says="/ingress/host",
+    ),
+    "a path with a blank": Refused(values={"ingress": {"path": "/a b"}}, says="/ingress/path"),
+    "a name that is none": Refused(
+        values={"fullnameOverride": "My Dally"}, says="/fullnameOverride"
+    ),
+    "an image with a command": Refused(values={"tests": {"image": "a; b"}}, says="/tests/image"),
 }
