@@ -1,17 +1,19 @@
 """What the chart makes of values: complete, safe by default, and refusing what can not be."""
 
 import base64
+import json
 import re
 from typing import Any
 
 import pytest
 import yaml
+from pydantic.alias_generators import to_camel
 
 from scheduler.adapters.prometheus import Metrics
 from scheduler.config_file import parse_config
 from scheduler.network.presets import PRESETS
 from scheduler.policies.registry import POLICIES
-from scheduler.settings import TOKEN_PATTERN, Executor, load_settings
+from scheduler.settings import TOKEN_PATTERN, Executor, load_settings, setting_names
 from server.refusals import refuse_what_can_not_be
 from server.release import VERSION
 from tests.helm.helm_program import (
@@ -278,6 +280,11 @@ def test_alerts_and_dashboard_ask_for_metrics_that_there_are(helm: Helm) -> None
             VALUE_SETS["ingress with TLS"].values, "SERVER=https://dally.example.com", id="ingress"
         ),
         pytest.param({}, "get secret dally-admin-token", id="where the token is"),
+        pytest.param(
+            {"adminToken": {"existingSecret": {"name": "mine", "key": "admin.token"}}},
+            r"get secret mine -o jsonpath='{.data.admin\.token}'",
+            id="a key with a dot",
+        ),
     ],
 )
 def test_the_notes_say_what_comes_next(helm: Helm, values: dict[str, Any], says: str) -> None:
@@ -291,6 +298,13 @@ def test_the_notes_say_what_comes_next(helm: Helm, values: dict[str, Any], says:
 def test_the_chart_has_the_version_of_the_server() -> None:
     text = (CHART / "Chart.yaml").read_text()
     assert f"\nappVersion: {VERSION}\n" in text
+
+
+def test_the_schema_knows_the_settings_of_the_server() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    server = schema["properties"]["config"]["properties"]["server"]
+    known = {to_camel(name) for name in setting_names() if name != "config"}
+    assert set(server.get("properties", ())) == known
 
 
 def test_every_value_has_a_comment() -> None:

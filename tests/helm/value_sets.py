@@ -246,4 +246,8 @@ REFUSED = {
         values={"fullnameOverride": "My Dally"}, says="/fullnameOverride"
     ),
     "an image with a command": Refused(values={"tests": {"image": "a; b"}}, says="/tests/image"),
+    "a misspelt setting of the server": Refused(
+        values={"config": {"server": {"logLevl": "info"}}},
+        says="at '/config/server': additional properties 'logLevl' not allowed",
+    ),
 }
