@@ -10,7 +10,7 @@ from api.distance.mapping import to_sensitivities
 from api.distance.schemas import SensitivityList
 from api.job_files.schemas import JobFile
 from api.jobs.finding import NamePath, ProjectPath, find_job
-from api.jobs.submitting import Submission, checked_job
+from api.jobs.submitting import unstored_job
 from api.replies import model_response
 from scheduler.control.estimating import job_estimates
 from scheduler.domain.ids import ProjectName
@@ -42,14 +42,5 @@ def estimate_job(
     project: ProjectPath, body: JobFileBody, services: ServicesOf, caller: CallerOf
 ) -> Response:
     """Step times that a job file would see at every level; nothing is stored."""
-    caller.require(ProjectName(project))
-    submission = Submission(
-        services=services,
-        caller=caller,
-        project=ProjectName(project),
-        body=body,
-        key=None,
-        is_dry_run=True,
-    )
-    job, _ = checked_job(submission, body.document())
+    job = unstored_job(services, caller, ProjectName(project), body)
     return model_response(to_sensitivities(services.cluster.distances().estimates(job.spec)))

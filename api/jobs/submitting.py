@@ -90,6 +90,15 @@ def stored(submission: Submission, job: Job, source: str) -> Response:
     return response
 
 
+def unstored_job(services: Services, caller: Caller, project: ProjectName, body: Body) -> Job:
+    """The job a file asks for, which is not to be stored. Raises as a submission does."""
+    caller.require(project)
+    submission = Submission(
+        services=services, caller=caller, project=project, body=body, key=None, is_dry_run=True
+    )
+    return checked_job(submission, body.document())[0]
+
+
 def checked_job(submission: Submission, document: Document) -> tuple[Job, str]:
     """The job a document asks for, and its file as canonical JSON. Raises InvalidSpecError."""
     services = submission.services

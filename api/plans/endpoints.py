@@ -15,7 +15,7 @@ from api.description import body_of
 from api.errors import RequestError
 from api.job_files.schemas import JobFile
 from api.jobs.finding import NamePath, ProjectPath, find_job
-from api.jobs.submitting import Submission, checked_job
+from api.jobs.submitting import unstored_job
 from api.plans.mapping import to_plan
 from api.plans.schemas import JobPlan
 from api.policy.mapping import PolicyState, read_change
@@ -93,16 +93,7 @@ def plan_job(
 
     The parameters are those of a stored job's plan.
     """
-    caller.require(ProjectName(project))
-    submission = Submission(
-        services=services,
-        caller=caller,
-        project=ProjectName(project),
-        body=body,
-        key=None,
-        is_dry_run=True,
-    )
-    job, _ = checked_job(submission, body.document())
+    job = unstored_job(services, caller, ProjectName(project), body)
     return _planned(services, job, asked, is_submitted=False)
 
 
