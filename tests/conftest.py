@@ -1,5 +1,6 @@
 """What every test may ask for: the recorded data if it is there, and databases."""
 
+import logging
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -40,6 +41,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     shared = [name for name, count in times_named.items() if count > 1]
     if shared:
         raise pytest.UsageError(f"tests that share a name: {', '.join(shared)}")
+
+
+@pytest.fixture(autouse=True)
+def _loggers_stay_heard() -> Iterator[None]:
+    """What silences loggers in this process fails here, not in a later test that reads logs."""
+    before = _silent_loggers()
+    yield
+    silenced = _silent_loggers() - before
+    for name in silenced:
+        logging.getLogger(name).disabled = False
+    assert not silenced, f"silenced by this test: {sorted(silenced)[:5]}"
+
+
+def _silent_loggers() -> set[str]:
+    loggers = logging.root.manager.loggerDict
+    return {
+        name
+        for name, logger in loggers.items()
+        if isinstance(logger, logging.Logger) and logger.disabled
+    }
 
 
 @pytest.hookimpl(wrapper=True)
