@@ -10,9 +10,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def render_instant(instant: Instant) -> str:
     """`2026-11-30T08:15:00.25Z`, without trailing zeros."""
     moment = _EPOCH + timedelta(microseconds=instant)
-    text = moment.strftime("%Y-%m-%dT%H:%M:%S")
-    fraction = f".{moment.microsecond:06d}".rstrip("0") if moment.microsecond else ""
-    return f"{text}{fraction}Z"
+    # `isoformat` is much faster than `strftime`, and a list has thousands of instants.
+    text = moment.isoformat().removesuffix("+00:00")
+    return f"{text.rstrip('0') if moment.microsecond else text}Z"
 
 
 def render_optional(instant: Instant | None) -> str | None:

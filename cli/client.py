@@ -42,6 +42,16 @@ class Document:
 _JSON_OBJECT: TypeAdapter[JsonObject] = TypeAdapter(JsonObject)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A list as the server gives it."""
+
+    items: list[JsonValue]
+    """Not looked into again: whatever came off the wire is JSON, and there may be thousands."""
+    answer: JsonObject
+    """All of it."""
+
+
 class Client:
     """Talks to one server as one caller. Close it, or use it in a `with`."""
 
@@ -95,6 +105,14 @@ class Client:
     def get(self, path: str, parameters: Parameters | None = None) -> JsonObject:
         """GET a JSON object. Raises ServerError, UnreachableError."""
         return self.send("GET", path, parameters=parameters)
+
+    def listed(self, path: str, parameters: Parameters | None = None) -> Listed:
+        """GET a list."""
+        answer = self.get(path, parameters)
+        items = answer.get("items", [])
+        if not isinstance(items, list):
+            raise self._foreign("a list")
+        return Listed(items=items, answer=answer)
 
     def send(
         self,
@@ -168,23 +186,24 @@ class Client:
         try:
             return _JSON_OBJECT.validate_json(response.content)
         except ValidationError as error:
-            raise self._foreign(response) from error
+            raise self._foreign(str(response.status_code)) from error
 
     def _problem(self, response: httpx2.Response) -> Problem:
         try:
             problem = Problem.model_validate_json(response.content)
         except ValidationError as error:
-            raise self._foreign(response) from error
+            raise self._foreign(str(response.status_code)) from error
         if problem.type.startswith("/"):
             problem = problem.model_copy(update={"type": self.server + problem.type})
         return problem
 
-    def _foreign(self, response: httpx2.Response) -> CommandError:
+    def _foreign(self, answer: str) -> CommandError:
         return CommandError(
-            f"{self.server} answered {response.status_code} with something Dally does not say",
+            f"{self.server} answered {answer} with something Dally does not say",
             reason="NotADallyServer",
             way_out="dally config get-contexts",
         )
+
 
 
 def _present(parameters: Parameters | None) -> dict[str, str | int]:

@@ -36,6 +36,8 @@ def cell(value: object) -> str:
     """A table cell: one line, never empty."""
     if value is None or value == "":
         return NOTHING
+    if isinstance(value, str) and value.isascii() and value.isprintable():
+        return value  # Nearly every cell, and long lists have many.
     if isinstance(value, bool):
         # As files, the wire and arguments have it.
         return "true" if value else "false"

@@ -1,7 +1,7 @@
 """`describe` and `why`: everything about one object, and why a job is where it is."""
 
 import click
-from pydantic import JsonValue, TypeAdapter
+from pydantic import JsonValue
 
 from api.jobs.schemas import AttemptList, AttemptView, JobObject, PlacementView, WhyView
 from api.nodes.schemas import NodeView
@@ -21,7 +21,6 @@ UNCOUNTED = frozenset({"Preempted", "Upgraded", "Drained"})
 PLACEMENT = "placement"
 """Not a kind of object: `describe` draws it for a job."""
 
-_ITEMS: TypeAdapter[list[JsonValue]] = TypeAdapter(list[JsonValue])
 
 
 @command(
@@ -71,8 +70,8 @@ def _describe_job(client: Client, name: str, *, show_events: bool) -> None:
         _describe_progress(attempts[-1])
     describe_sensitivity(client, name)
     if show_events:
-        page = client.get(client.job_path(name, "events"), {"limit": EVENTS_MAX})
-        _describe_events(_ITEMS.validate_python(page.get("items", [])))
+        page = client.listed(client.job_path(name, "events"), {"limit": EVENTS_MAX})
+        _describe_events(page.items)
     output.heading("Why")
     _print_why(WhyView.model_validate(client.get(client.job_path(name, "why"))), indent="  ")
 
@@ -183,8 +182,7 @@ def _left_alone(node: NodeView) -> str | None:
 
 
 def _describe_node(client: Client, name: str) -> None:
-    page = client.get(NODE.path)
-    nodes = [NodeView.model_validate(item) for item in _ITEMS.validate_python(page["items"])]
+    nodes = [NodeView.model_validate(item) for item in client.listed(NODE.path).items]
     for node in nodes:
         if node.name == name:
             break

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 
 import click
-from pydantic import JsonValue, TypeAdapter
+from pydantic import JsonValue
 
 from api.events.schemas import EventView
 from api.lists import REMAINING_COUNT_MAX, ListMetadata
@@ -21,8 +21,6 @@ from cli.times import now, parse, span_s
 
 PAGE = 500
 LIMIT = 500
-
-_ITEMS: TypeAdapter[list[JsonValue]] = TypeAdapter(list[JsonValue])
 
 output_option = click.option(
     "-o",
@@ -132,10 +130,10 @@ def _listed(
         # Who sees only some of many jobs wants the latest; they stand last, above the prompt.
         newest, remaining = _collect(client, path, {**known, "order": "newest"}, limit)
         return newest[::-1], remaining
-    answer = client.get(path, known)
-    if safe_mode := answer.get("safeMode"):
+    whole = client.listed(path, known)
+    if safe_mode := whole.answer.get("safeMode"):
         output.note(f"{safe_mode}: dally get strays")
-    items = _ITEMS.validate_python(answer.get("items", []))
+    items = whole.items
     kept = items[:limit] if limit else items
     return kept, len(items) - len(kept)
 
@@ -147,9 +145,10 @@ def _collect(
     token: str | None = None
     while True:
         wanted = min(PAGE, limit - len(items)) if limit else PAGE
-        page = client.get(path, {**filters, "limit": wanted, "continue": token})
-        items += _ITEMS.validate_python(page.get("items", []))
-        metadata = ListMetadata.model_validate(page["metadata"]) if "metadata" in page else None
+        page = client.listed(path, {**filters, "limit": wanted, "continue": token})
+        items += page.items
+        about = page.answer.get("metadata")
+        metadata = None if about is None else ListMetadata.model_validate(about)
         token = metadata.continue_ if metadata else None
         if not token or (limit and len(items) >= limit):
             return items, metadata.remaining_item_count if metadata and token else 0

@@ -275,12 +275,16 @@ def _dataclass_decoder(wanted: type) -> _Decode:
         if type(data) is not dict:
             raise DecodeError("", f"{_shown(data)} is no object")
         values: dict[str, object] = {}
-        for name, plain, decode_field in readers:
-            if name in data:
-                raw = data[name]
-                values[name] = raw if type(raw) in plain else _inside(name, decode_field, raw)
-            elif name in needed:
-                raise DecodeError(name, "missing")
+        name = ""
+        try:
+            for name, plain, decode_field in readers:
+                if name in data:
+                    raw = data[name]
+                    values[name] = raw if type(raw) in plain else decode_field(raw)
+                elif name in needed:
+                    raise DecodeError("", "missing")
+        except DecodeError as error:
+            raise error.inside(name) from None
         try:
             return wanted(**values)
         except AssertionError as error:
@@ -337,11 +341,13 @@ def _collection_decoder(hint: object) -> _Decode:
 
 
 def _items_decoder(item_hint: object) -> Callable[[Json], list[object]]:
-    decode_item = _decoder(item_hint)
+    decode_item, plain = _decoder(item_hint), _plain_types(item_hint)
 
     def decode_items(data: Json) -> list[object]:
         if type(data) is not list:
             raise DecodeError("", f"{_shown(data)} is no list")
+        if not data or plain.issuperset(map(type, data)):
+            return [*data]
         return [_inside(place, decode_item, raw) for place, raw in enumerate(data)]
 
     return decode_items
@@ -367,10 +373,13 @@ def _mapping_decoder(key_hint: object, value_hint: object) -> _Decode:
         decode_pairs = _items_decoder(pair)
         return lambda data: dict(cast("list[tuple[object, object]]", decode_pairs(data)))
     decode_key, decode_value = _decoder(key_hint), _decoder(value_hint)
+    is_plain_key, plain = _bare(key_hint) is str, _plain_types(value_hint)
 
     def decode_mapping(data: Json) -> object:
         if type(data) is not dict:
             raise DecodeError("", f"{_shown(data)} is no object")
+        if is_plain_key and plain.issuperset(map(type, data.values())):
+            return {**data}
         return {decode_key(key): _inside(key, decode_value, raw) for key, raw in data.items()}
 
     return decode_mapping
