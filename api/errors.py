@@ -42,6 +42,7 @@ REASON_BY_ERROR: Mapping[type[SchedulerError], str] = {
     errors.UnreadableRowError: "UnreadableRow",
     errors.ClusterUnavailableError: "ClusterUnavailable",
     errors.ForecastBusyError: "ForecastBusy",
+    errors.ForecastStoppedError: "ForecastStopped",
     errors.ForecastTooLargeError: "ForecastTooLarge",
     errors.BrokenPlanError: "BrokenPlan",
 }
@@ -243,5 +244,6 @@ def _is_told(error: SchedulerError) -> bool:
         errors.StaleEpochError
         | errors.ClusterUnavailableError
         | errors.ForecastBusyError
+        | errors.ForecastStoppedError
         | errors.ForecastTooLargeError,
     )

@@ -331,6 +331,13 @@ _REASONS = (
         "Repeat after the time in Retry-After.",
     ),
     Reason(
+        "ForecastStopped",
+        503,
+        "The server is stopping",
+        "It gave the plan up, or does not begin one any more.",
+        "Repeat after the time in Retry-After, when a server is there again.",
+    ),
+    Reason(
         "ForecastTooLarge",
         504,
         "The plan was given up",

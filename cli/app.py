@@ -3,6 +3,7 @@
 import sys
 
 import click
+from pydantic import ValidationError
 
 from cli import output
 from cli.failures import CommandError, ExitCode
@@ -25,7 +26,7 @@ def run(arguments: list[str]) -> int:
         return ExitCode.ERROR
     except (click.Abort, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
-    except (CommandError, click.ClickException) as error:
+    except (CommandError, click.ClickException, ValidationError) as error:
         return _failed(error)
     except OSError as error:
         output.note(f"error: OutputFailed: {error.strerror or error}")
@@ -33,8 +34,22 @@ def run(arguments: list[str]) -> int:
     return ExitCode.OK
 
 
-def _failed(error: CommandError | click.ClickException) -> int:
+def _unreadable(error: ValidationError) -> CommandError:
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(str(step) for step in first["loc"])
+    return CommandError(
+        f"the server answered with a {error.title} that this client can not read: "
+        + (f"{place}: {first['msg']}" if place else first["msg"]),
+        reason="UnreadableAnswer",
+        way_out="dally version",
+    )
+
+
+def _failed(error: CommandError | click.ClickException | ValidationError) -> int:
     match error:
+        case ValidationError():
+            # Nothing but the server's answers is read into wire types without a look.
+            return _failed(_unreadable(error))
         case CommandError():
             output.failure(error)
             return error.exit_code

@@ -110,7 +110,7 @@ class Client:
         """GET a list."""
         answer = self.get(path, parameters)
         items = answer.get("items", [])
-        if not isinstance(items, list):
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             raise self._foreign("a list")
         return Listed(items=items, answer=answer)
 
@@ -203,7 +203,6 @@ class Client:
             reason="NotADallyServer",
             way_out="dally config get-contexts",
         )
-
 
 
 def _present(parameters: Parameters | None) -> dict[str, str | int]:

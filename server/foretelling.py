@@ -9,7 +9,11 @@ from datetime import timedelta
 from threading import Lock
 
 from scheduler.domain.codec import from_json, to_json
-from scheduler.domain.errors import ForecastBusyError, ForecastTooLargeError
+from scheduler.domain.errors import (
+    ForecastBusyError,
+    ForecastStoppedError,
+    ForecastTooLargeError,
+)
 from scheduler.domain.forecast import Forecast, ForecastQuestion
 
 OUT_OF_MEMORY = 3
@@ -72,7 +76,11 @@ class ForecastProcesses:
             raise ForecastTooLargeError(f"{self._memory_max >> 20} MiB of memory")
         if process.returncode < 0:
             # By `close`, or by a machine that has run out of memory.
-            raise ForecastBusyError if self._is_closed else ForecastTooLargeError("there is memory")
+            raise (
+                ForecastStoppedError
+                if self._is_closed
+                else ForecastTooLargeError("there is memory")
+            )
         if process.returncode:
             raise RuntimeError(f"the forecast ended with {process.returncode}: {complaint}")
         return from_json(Forecast, answer)
@@ -80,7 +88,7 @@ class ForecastProcesses:
     def _begun(self) -> "subprocess.Popen[str]":
         with self._guard:
             if self._is_closed:
-                raise ForecastBusyError
+                raise ForecastStoppedError
             self._process = subprocess.Popen(  # noqa: S603 - our own module, and a number
                 [sys.executable, "-m", "simulator.foretelling", str(self._memory_max)],
                 stdin=subprocess.PIPE,

@@ -123,12 +123,19 @@ class SimulatedCluster:
             self._gangs_by_node.setdefault(held.node, {})[order.attempt] = None
         self._note(gang)
 
-    def adopt(self, order: GangOrder) -> None:
-        """A gang has been running already when the run begins."""
+    def adopt(self, order: GangOrder, *, leaves_at: Instant | None = None) -> None:
+        """A gang has been running already when the run begins; or it is being stopped till then."""
         self.prepare(order)
         gang = self._gangs[order.attempt]
         gang.is_released = True
-        self._start(gang)
+        if leaves_at is None:
+            self._start(gang)
+            return
+        # Its job's next start is the one that counts.
+        gang.account.first_start = gang.account.first_placement = None
+        gang.leave(self._clock.now())
+        at = max(leaves_at, self._clock.now())
+        self._agenda.put(at, Kind.END, Leaves(gang.key, gang.version, killed=False))
 
     def release(self, attempt: AttemptKey) -> None:
         """See Cluster."""
@@ -145,7 +152,7 @@ class SimulatedCluster:
     def stop(self, attempt: AttemptKey, *, kill_at: Instant) -> None:
         """See Cluster."""
         gang = self._gangs.get(attempt)
-        if gang is None or gang.ended_at is not None:
+        if gang is None or gang.ended_at is not None or gang.is_leaving:
             return
         now = self._clock.now()
         was_running = gang.state is WorkerState.RUNNING
@@ -198,7 +205,7 @@ class SimulatedCluster:
                 self._over(gang, was_running=True)
             case Leaves(version=version, killed=killed) if gang.version == version:
                 gang.evict(self._clock.now(), saves=self._saves(gang) and not killed, killed=killed)
-                self._over(gang, was_running=True)
+                self._over(gang, was_running=not gang.is_leaving)
             case Ends() | Leaves():
                 # Another plan was made since.
                 return

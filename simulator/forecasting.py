@@ -4,10 +4,11 @@ Jobs that run now go on where they are; those that wait are started as the polic
 job still runs is what anybody can know of it (`scheduler.policies.remaining`): the iterations it
 declares, else what jobs like it took. So a forecast is as good as these guesses, and says where
 each of them comes from. Steps take what the network model says of where a gang stands and of who
-shares its links meanwhile. Gangs that are being stopped leave when their grace ends.
+shares its links meanwhile. A gang that is being stopped holds its GPUs until its grace ends; then
+its job is over, or waits again with what it has done saved: as the service would have it.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -51,7 +52,7 @@ def forecast(
     """
     plan = FabricPlan() if links is None else links
     maker = partial(Ladders, fabric_maker=partial(fabric_of_cluster, plan=plan))
-    holding = tuple(_running(gang, snapshot.now) for gang in snapshot.holding)
+    holding = tuple(_going_on(gang, snapshot.now) for gang in snapshot.holding)
     pending = tuple(replace(job, promised=None) for job in snapshot.pending)
     knobs = what_if.knobs or snapshot.knobs
     knobs = replace(knobs, policy=what_if.policy or knobs.policy)
@@ -63,19 +64,18 @@ def forecast(
     nodes = (*snapshot.nodes, *_copies(snapshot.nodes, what_if.nodes_more))
     fabric = fabric_of_cluster(snapshot.levels, nodes, plan)
     network = network_of(fabric, fabric, nodes, main_gpu_model(nodes))
-    leaving = frozenset(g.job.id for g in snapshot.holding if g.attempt.kill_at is not None)
     scenario = Scenario(
         jobs=tuple(jobs),
         levels=snapshot.levels,
         nodes=nodes,
         knobs=knobs,
         costs=NO_COSTS,
-        speeds=lambda: LiveSpeeds(network, leaving),
+        speeds=lambda: LiveSpeeds(network),
         step_times=maker,
         begins_with=snapshot,
     )
     ran = run_on(scenario, until=until)
-    running = {gang.job.id for gang in holding}
+    running = {gang.job.id for gang in holding if not gang.is_stopping}
     return tuple(
         Prediction(
             job_id=job.id,
@@ -95,18 +95,16 @@ def forecast(
 class LiveSpeeds:
     """Speeds of live gangs: as the network says, but for those that distance can not slow."""
 
-    def __init__(self, network: Network, leaving: Collection[JobId]) -> None:
+    def __init__(self, network: Network) -> None:
         self._speeds = NetworkSpeeds(network)
         self._known = network.paths.keys()
-        self._leaving = leaving
-        """Gangs that are being stopped: they go when their grace ends, however far they are."""
 
     def begin(
         self, attempt: AttemptKey, job: SimulatedJob, placement: Placement
     ) -> Iterable[Change]:
         """See Speeds."""
         is_known = all(each.node in self._known for each in placement.assignments)
-        if not job.gpus or job.id in self._leaving or not is_known:
+        if not job.gpus or not is_known:
             return (Change(attempt, FULL_SPEED),)
         return self._speeds.begin(attempt, job, placement)
 
@@ -132,10 +130,8 @@ class _Lengths:
         ladder = self._ladders.ladder(job)
         left = remaining_time(job, ladder, self._snapshot, so_far=so_far)
         source = self._guessed_from(job, ladder, job.ran_for if so_far is None else so_far)
-        if gang is not None and gang.attempt.kill_at is not None:
-            left = Duration(gang.attempt.kill_at - now)
         limit = job.spec.run_time_max
-        if limit is not None and gang is not None:
+        if limit is not None and gang is not None and not gang.is_stopping:
             # Each attempt has its own, and this one has used up some of it.
             limit = Duration(after(gang.attempt.created_at, limit) - now)
         if limit is not None and limit < left:
@@ -183,9 +179,11 @@ def answered(question: ForecastQuestion) -> Forecast:
     )
 
 
-def _running(gang: RunningGang, now: Instant) -> RunningGang:
-    """The gang with records as if it ran, whatever it is on the way to."""
+def _going_on(gang: RunningGang, now: Instant) -> RunningGang:
+    """The gang with records as if it ran, whatever it is on the way to; or as it is stopped."""
     job, attempt = gang.job, gang.attempt
+    if gang.is_stopping:
+        return replace(gang, job=replace(job, promised=None))
     running_job = Job(
         id=job.id,
         project=job.project,
@@ -211,7 +209,6 @@ def _running(gang: RunningGang, now: Instant) -> RunningGang:
         placement=attempt.placement,
         created_at=attempt.created_at,
         running_since=attempt.running_since or now,
-        kill_at=attempt.kill_at,
     )
     return replace(gang, attempt=running, job=running_job)
 

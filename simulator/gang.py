@@ -86,6 +86,8 @@ class SimulatedGang:
     speed: Speed = FULL_SPEED
     is_still: bool = False
     """It makes no progress any more: it was told to stop, has lost a node or has ended."""
+    is_leaving: bool = False
+    """It was being stopped when the run began, and goes when that says so."""
     gone_ranks: set[Rank] = field(default_factory=set)
     """Ranks whose node was lost."""
     ended_at: Instant | None = None
@@ -117,6 +119,12 @@ class SimulatedGang:
         self.progress_from = Instant(now + restore)
         self.settled_at = self.progress_from
         self.go_at(speed)
+
+    def leave(self, now: Instant) -> None:
+        """It had been told to stop before the run began: its containers are up, and that is all."""
+        self.state = WorkerState.RUNNING
+        self.started_at = now
+        self.is_still = self.is_leaving = True
 
     def settle(self, now: Instant) -> None:
         """Count the work done up to `now` at the speed it had."""

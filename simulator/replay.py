@@ -258,7 +258,8 @@ class _Run:
         changes += [RecordEnd(end=end) for end in snapshot.past_jobs.ends]
         self._store.write(Unit(changes=tuple(changes)))
         for gang in snapshot.holding:
-            self._cluster.adopt(_order_of(gang))
+            leaves_at = gang.attempt.kill_at if gang.is_stopping else None
+            self._cluster.adopt(_order_of(gang), leaves_at=leaves_at)
 
     def _happen(self, happening: Happening, now: Instant) -> None:
         if isinstance(happening, Arrives):

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import isfinite
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
@@ -19,6 +18,7 @@ from api.jobs.submitting import unstored_job
 from api.plans.mapping import to_plan
 from api.plans.schemas import JobPlan
 from api.policy.mapping import PolicyState, read_change
+from api.policy.texts import value_of
 from api.replies import model_response
 from scheduler.control.stored import stored_snapshot
 from scheduler.domain.errors import InvalidSpecError
@@ -29,10 +29,7 @@ from scheduler.domain.snapshot import Snapshot
 
 router = APIRouter(prefix="/api/v1", tags=["plans"])
 
-PLANNED = frozenset({JobPhase.PENDING, JobPhase.HELD, JobPhase.STARTING, JobPhase.RUNNING})
-
-NUMBER_LENGTH_MAX = 19
-"""Digits of a number, as in bodies."""
+PLANNED = frozenset(phase for phase in JobPhase if not phase.is_terminal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +64,12 @@ def get_job_plan(
     """When a job would start and end, and where; `set` and `moreNodes` ask what if.
 
     `set` is a list like `policy=las,waitMax=2h` of knobs of the cluster. A held job is taken to be
-    released now. It is worked out in another process from what is stored, and changes nothing.
+    released now, and one that is stopped for others to wait again when it has left. It is worked
+    out in another process from what is stored, and changes nothing.
     """
     job = find_job(services, caller, project, name)
     if job.phase not in PLANNED or job.stop_requested is not None:
-        what = "is being stopped" if job.stop_requested is not None else f"is {job.phase.value}"
-        raise RequestError("Conflict", f"{name} {what}: there is nothing to plan")
+        raise _nothing_to_plan(job)
     return _planned(services, job, asked, is_submitted=True)
 
 
@@ -112,7 +109,17 @@ def _planned(services: Services, job: Job, asked: _Asked, *, is_submitted: bool)
             snapshot=snapshot, about=job.id, what_if=what_if, links=services.given.links
         )
         found = forecaster.forecast(question)
+    told = found.prediction
+    if job.phase is JobPhase.STOPPING and told.starts_at is None and told.ends_at is not None:
+        # Its stop is its end. A gang that is stopped for others waits again, and has a plan.
+        raise _nothing_to_plan(job)
     return model_response(to_plan(job, question, found, is_submitted=is_submitted, changed=changed))
+
+
+def _nothing_to_plan(job: Job) -> RequestError:
+    is_stopped = job.stop_requested is not None or job.phase is JobPhase.STOPPING
+    what = "is being stopped" if is_stopped else f"is {job.phase.value}"
+    return RequestError("Conflict", f"{job.name} {what}: there is nothing to plan")
 
 
 def _snapshot(services: Services, job: Job, *, is_submitted: bool) -> Snapshot:
@@ -158,20 +165,5 @@ def _settings(text: str) -> dict[str, JsonValue]:
             raise RequestError("InvalidParameter", f"set: {part[:80]!r} is not KNOB=VALUE")
         if name in found:
             raise RequestError("InvalidParameter", f"set: {name[:80]!r} is named twice")
-        found[name] = _plain(value)
+        found[name] = value_of(value)
     return found
-
-
-def _plain(text: str) -> JsonValue:
-    """A switch or a number where the text looks like one."""
-    if text in ("true", "false"):
-        return text == "true"
-    if len(text) > NUMBER_LENGTH_MAX:
-        return text
-    for reader in (int, float):
-        try:
-            number = reader(text)
-        except ValueError:
-            continue
-        return number if isfinite(number) else text
-    return text

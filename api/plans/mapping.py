@@ -18,7 +18,8 @@ NOTES = (
     "jobs run as long as their declared iterations take, else as long as jobs of their queue and "
     "size took, else as long again as they have run, 6 h at least (residualDefault)",
     "steps take what the network model says of the place and of the gangs on the same links",
-    "starting, stopping and moving cost nothing; what is being stopped leaves when its grace ends",
+    "starting, stopping and moving cost nothing; what is being stopped leaves when its grace ends, "
+    "and waits again if it was stopped for others",
 )
 
 

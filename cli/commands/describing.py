@@ -22,7 +22,6 @@ PLACEMENT = "placement"
 """Not a kind of object: `describe` draws it for a job."""
 
 
-
 @command(
     dally,
     "describe",

@@ -71,7 +71,7 @@ def drain(session: Session, *, nodes: tuple[str, ...], reason: str, wait: bool) 
 
 
 def _is_in_use(client: Client, name: str) -> bool:
-    nodes = _ITEMS.validate_python(client.get(NODE.path)["items"])
+    nodes = _ITEMS.validate_python(client.listed(NODE.path).items)
     return any(node.gpus_held or node.jobs for node in nodes if node.name == name)
 
 

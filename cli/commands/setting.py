@@ -1,12 +1,12 @@
 """`set policy`: change the policy's knobs while the service runs."""
 
 from collections.abc import Sequence
-from math import isfinite
 
 import click
 from pydantic import JsonValue
 
 from api.policy.schemas import PolicyView
+from api.policy.texts import value_of
 from cli import output
 from cli.client import Client, Parameters
 from cli.command import DallyGroup, Session, command
@@ -101,18 +101,4 @@ def _assignment(text: str) -> tuple[str, JsonValue]:
     name, equals, value = text.partition("=")
     if not equals or not name or not value:
         raise click.UsageError(f"{text!r} is not KNOB=VALUE")
-    return name, _plain(value)
-
-
-def _plain(text: str) -> JsonValue:
-    """A whole number, a number or a switch where the text looks like one."""
-    if text in ("true", "false"):
-        return text == "true"
-    for reader in (int, float):
-        try:
-            number = reader(text)
-        except ValueError:
-            continue
-        # `nan` and `inf` are no numbers in JSON: the server says what the knob wants instead.
-        return number if isfinite(number) else text
-    return text
+    return name, value_of(value)

@@ -66,7 +66,7 @@ def _order(session: Session, names: tuple[str, ...], verb: str, *, is_all: bool)
 def _chosen(client: Client, names: Sequence[str], *, is_all: bool) -> list[StrayView]:
     if bool(names) == is_all:
         raise click.UsageError("name strays, or say --all")
-    strays = _ITEMS.validate_python(client.get(STRAYS).get("items", []))
+    strays = _ITEMS.validate_python(client.listed(STRAYS).items)
     if is_all:
         return strays
     chosen = [stray for stray in strays if names_of(stray) & set(names)]

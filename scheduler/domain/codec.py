@@ -281,10 +281,10 @@ def _dataclass_decoder(wanted: type) -> _Decode:
                 if name in data:
                     raw = data[name]
                     values[name] = raw if type(raw) in plain else decode_field(raw)
-                elif name in needed:
-                    raise DecodeError("", "missing")
         except DecodeError as error:
             raise error.inside(name) from None
+        if not needed <= values.keys():
+            raise DecodeError(min(needed - values.keys()), "missing")
         try:
             return wanted(**values)
         except AssertionError as error:

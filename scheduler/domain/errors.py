@@ -17,6 +17,7 @@
   + UnreadableRowError         a stored row is broken or newer than this version can read
   + ClusterUnavailableError    the cluster does not answer; the loop tries again
   + ForecastBusyError          another forecast is being worked out; try again
+  + ForecastStoppedError       a forecast was given up, for the server stops
   + ForecastTooLargeError      a forecast takes more time or memory than it may
   + BrokenPlanError            a plan breaks a promise: a bug of ours
 """
@@ -200,6 +201,15 @@ class ForecastBusyError(SchedulerError):
 
     def __init__(self) -> None:
         super().__init__("another plan is being worked out")
+
+
+class ForecastStoppedError(SchedulerError):
+    """A forecast was given up, or not begun: whoever works it out is about to stop."""
+
+    code = "ForecastStopped"
+
+    def __init__(self) -> None:
+        super().__init__("the plan was given up: the server is stopping")
 
 
 class ForecastTooLargeError(SchedulerError):

@@ -9,7 +9,7 @@ from scheduler.domain.copying import quickly_made
 from scheduler.domain.history import NOTHING_PAST, PastJobs
 from scheduler.domain.ids import GpuModel, JobId, QueueName, Sequence
 from scheduler.domain.instants import Duration, Instant, elapsed
-from scheduler.domain.job import Attempt, Job
+from scheduler.domain.job import Attempt, AttemptPhase, Job
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.ladder import Ladder
 from scheduler.domain.placement import Placement
@@ -28,6 +28,11 @@ class RunningGang:
     attempt: Attempt
     reservations: tuple[Reservation, ...]
     """What it still holds, in rank order: ranks that have ended hold nothing any more."""
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether its workers have been told to end, and may still live."""
+        return self.attempt.phase is AttemptPhase.STOPPING
 
     def run_time(self, now: Instant) -> Duration:
         """How long its job has run in all its attempts."""

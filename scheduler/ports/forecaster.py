@@ -21,7 +21,7 @@ class Forecaster(Protocol):
         seconds, nobody else.
 
         Raises ForecastTooLargeError if it takes more time or memory than it may, and
-        ForecastBusyError while the server stops.
+        ForecastStoppedError while the server stops.
         """
         ...
 

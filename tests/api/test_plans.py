@@ -1,5 +1,6 @@
 """What would become of a job, by the front door."""
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -12,11 +13,13 @@ from starlette.testclient import TestClient
 from scheduler.adapters.memory.job_store import MemoryStore
 from scheduler.domain.codec import to_json
 from scheduler.domain.forecast import Forecast, ForecastQuestion
-from scheduler.domain.ids import Sequence
-from scheduler.domain.instants import HOUR, SECOND
+from scheduler.domain.ids import JobName, Sequence
+from scheduler.domain.instants import HOUR, SECOND, Duration, after
+from scheduler.domain.job import AttemptPhase, JobPhase, Outcome, StopCause
 from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.queue import DEFAULT_PROJECT
 from scheduler.ports.job_store import LiveState
-from scheduler.ports.unit import SaveNodes, Unit
+from scheduler.ports.unit import SaveAttempt, SaveJob, SaveNodes, Unit
 from server.foretelling import ForecastProcesses
 from simulator.forecasting import answered
 from tests.api.front_door import A_MOMENT, JOBS, FrontDoor, a_file, a_problem
@@ -25,6 +28,7 @@ from tests.api.test_views import observe, run, submitted
 PLAN = "/api/v1/projects/default/plan"
 LENGTH_S = PolicyKnobs().residual_default / SECOND
 """What a job is taken to need of which nobody knows anything."""
+GRACE_S = 90
 
 
 class InThisProcess:
@@ -305,7 +309,64 @@ def test_a_server_that_stops_gives_up_its_plan(door: FrontDoor) -> None:
     door.deps = replace(door.deps, forecaster=processes)
     with door.client(door.member_token) as client:
         processes.close()
-        a_problem(client.get(f"{JOBS}/holder/plan"), 503, "ForecastBusy")
+        problem = a_problem(client.get(f"{JOBS}/holder/plan"), 503, "ForecastStopped")
+    assert problem.detail == "the plan was given up: the server is stopping"
+
+
+class StoppedMeanwhile(ForecastProcesses):
+    """The server stops as soon as the plan is begun."""
+
+    def _begun(self) -> "subprocess.Popen[str]":
+        process = super()._begun()
+        self.close()
+        return process
+
+
+def test_a_plan_under_way_is_given_up_when_the_server_stops(door: FrontDoor) -> None:
+    door.deps = replace(door.deps, forecaster=StoppedMeanwhile())
+    with door.client(door.member_token) as client:
+        a_problem(client.get(f"{JOBS}/holder/plan"), 503, "ForecastStopped")
+
+
+@pytest.mark.parametrize(
+    ("cause", "outcome"),
+    [
+        pytest.param(StopCause.PREEMPT, Outcome.PREEMPTED, id="for another job"),
+        pytest.param(StopCause.DRAIN, Outcome.DRAINED, id="for an empty node"),
+    ],
+)
+def test_a_job_that_is_stopped_for_others_is_planned_as_one_that_waits_again(
+    door: FrontDoor, member: TestClient, cause: StopCause, outcome: Outcome
+) -> None:
+    stop(door, "holder", cause, outcome)
+    plan = member.get(f"{JOBS}/holder/plan").json()
+    assert (plan["isRunning"], plan["waitSeconds"]) == (False, GRACE_S)
+    assert plan["endsAt"] > plan["startsAt"]
+
+
+def test_a_job_whose_stop_is_its_end_has_no_plan_and_holds_its_gpus_till_then(
+    door: FrontDoor, member: TestClient
+) -> None:
+    submitted(door, "next", workers=3)
+    stop(door, "holder", StopCause.DEADLINE, Outcome.DEADLINE_EXCEEDED)
+    problem = a_problem(member.get(f"{JOBS}/holder/plan"), 409, "Conflict")
+    assert problem.detail == "holder is being stopped: there is nothing to plan"
+    assert member.get(f"{JOBS}/next/plan").json()["waitSeconds"] == GRACE_S
+
+
+def stop(door: FrontDoor, name: str, cause: StopCause, outcome: Outcome) -> None:
+    """Write what the loop writes when it begins to stop a gang."""
+    job = door.store.job(DEFAULT_PROJECT, JobName(name))
+    (attempt,) = door.store.attempts(job.id)
+    stopping = replace(
+        attempt.moved_to(AttemptPhase.STOPPING, at=A_MOMENT),
+        stop_cause=cause,
+        outcome=outcome,
+        kill_at=after(A_MOMENT, Duration(GRACE_S * SECOND)),
+    )
+    moved = job.moved_to(JobPhase.STOPPING, at=A_MOMENT, reason=cause)
+    saved = SaveJob(job=moved, expected_revision=job.revision)
+    door.store.write(Unit(changes=(saved, SaveAttempt(attempt=stopping))))
 
 
 def test_a_plan_that_takes_too_much_memory_is_given_up(door: FrontDoor) -> None:

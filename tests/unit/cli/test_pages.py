@@ -42,9 +42,14 @@ class TwoPages(BaseHTTPRequestHandler):
 
     queries: list[dict[str, list[str]]]
     ordered: list[str]
+    said: object = None
+    """The answer to every question, in place of a page."""
 
     def do_GET(self) -> None:
         """A page."""
+        if self.said is not None:
+            self._answer(self.said)
+            return
         query = parse_qs(urlsplit(self.path).query)
         self.queries.append(query)
         is_last = query.get("continue") == [NEXT]
@@ -103,3 +108,34 @@ def test_a_selector_reaches_the_jobs_of_every_page_whatever_their_phase(
     assert run(["cancel", "-l", "team=vision", "--yes"]) == 0
     assert server.ordered == ["a", "b"]
     assert all("phase" not in query for query in server.queries)
+
+
+@pytest.mark.parametrize(
+    ("command", "said", "reason"),
+    [
+        pytest.param("get jobs", {"items": 3}, "NotADallyServer", id="items that are no list"),
+        pytest.param("get nodes", [], "NotADallyServer", id="a list in place of an object"),
+        pytest.param("get jobs", {"items": [3]}, "NotADallyServer", id="a job that is a number"),
+        pytest.param("get jobs", {"metadata": 3}, "UnreadableAnswer", id="metadata that are none"),
+        pytest.param("get nodes", {"items": [{}]}, "UnreadableAnswer", id="a node without a name"),
+        pytest.param("describe job a", {}, "UnreadableAnswer", id="a job without anything"),
+        pytest.param("describe node a", {}, "NotFound", id="no node"),
+        pytest.param("why a", {"items": []}, "UnreadableAnswer", id="a reason that is none"),
+        pytest.param("wait a", {"spec": 1}, "UnreadableAnswer", id="a job to wait for"),
+        pytest.param("plan a", {"kind": "JobPlan"}, "UnreadableAnswer", id="a plan of nothing"),
+        pytest.param("get strays", {"items": "x"}, "NotADallyServer", id="strays that are a text"),
+    ],
+)
+def test_an_answer_that_is_not_dallys_ends_in_one_line(
+    server: type[TwoPages],
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    said: object,
+    reason: str,
+) -> None:
+    server.said = said
+    assert run(command.split()) == 1
+    told = capsys.readouterr().err.splitlines()
+    assert told[0].startswith(f"error: {reason}: ")
+    assert len(told) == 2
+    assert told[1].startswith("  try: ")

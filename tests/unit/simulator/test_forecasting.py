@@ -15,7 +15,7 @@ from scheduler.domain.forecast import LengthFrom, Prediction, WhatIf
 from scheduler.domain.history import PastJobs
 from scheduler.domain.ids import JobId, QueueName
 from scheduler.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant, after
-from scheduler.domain.job import StopCause
+from scheduler.domain.job import AttemptPhase, JobPhase, Outcome, StopCause
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.snapshot import Snapshot
 from scheduler.domain.topology import topology_tree
@@ -101,14 +101,50 @@ def test_a_job_that_fits_nowhere_has_no_start() -> None:
     assert found["small"].ends_at is not None
 
 
-def test_a_gang_that_is_being_stopped_leaves_when_its_grace_ends() -> None:
+def a_cluster_whose_gang_is_stopped(
+    cause: StopCause, outcome: Outcome, *, kill_at: Instant = after(NOW, MINUTE)
+) -> Snapshot:
+    """As `a_busy_cluster`; the gang that holds both nodes has been told to leave them."""
     snapshot = a_busy_cluster()
     gang = snapshot.holding[0]
-    kill_at = after(NOW, MINUTE)
-    attempt = replace(gang.attempt, stop_cause=StopCause.PREEMPT, kill_at=kill_at)
-    stopping = replace(gang, attempt=attempt)
-    found = by_name(forecast(replace(snapshot, holding=(stopping,))))
-    assert found["large"].starts_at == kill_at
+    job = gang.job.moved_to(JobPhase.STOPPING, at=NOW, reason=cause)
+    stopping = gang.attempt.moved_to(AttemptPhase.STOPPING, at=NOW)
+    attempt = replace(stopping, stop_cause=cause, outcome=outcome, kill_at=kill_at)
+    return replace(snapshot, holding=(replace(gang, job=job, attempt=attempt),))
+
+
+def test_a_gang_that_is_stopped_holds_its_gpus_until_its_grace_ends_then_its_job_waits() -> None:
+    found = by_name(forecast(a_cluster_whose_gang_is_stopped(StopCause.PREEMPT, Outcome.PREEMPTED)))
+    holder, large, small = (found[name] for name in ("holder", "large", "small"))
+    assert not holder.is_running
+    # It was submitted first, so it is also the first to get them back.
+    assert holder.starts_at == after(NOW, MINUTE)
+    assert holder.ends_at == after(NOW, Duration(MINUTE + holder.remaining))
+    assert large.starts_at == holder.ends_at
+    assert small.starts_at == large.ends_at
+
+
+@pytest.mark.parametrize(
+    ("cause", "outcome"),
+    [
+        pytest.param(StopCause.CANCEL, Outcome.CANCELLED_BY_USER, id="cancelled"),
+        pytest.param(StopCause.WORKER_ENDED, Outcome.COMPLETED, id="done"),
+        pytest.param(StopCause.DEADLINE, Outcome.DEADLINE_EXCEEDED, id="out of time"),
+    ],
+)
+def test_a_gang_whose_stop_is_its_end_does_not_come_back(
+    cause: StopCause, outcome: Outcome
+) -> None:
+    found = by_name(forecast(a_cluster_whose_gang_is_stopped(cause, outcome)))
+    assert (found["holder"].starts_at, found["holder"].ends_at) == (None, after(NOW, MINUTE))
+    assert found["large"].starts_at == after(NOW, MINUTE)
+
+
+def test_a_grace_that_is_over_ends_at_once() -> None:
+    snapshot = a_cluster_whose_gang_is_stopped(
+        StopCause.CANCEL, Outcome.CANCELLED_BY_USER, kill_at=at(1)
+    )
+    assert by_name(forecast(snapshot))["large"].starts_at == NOW
 
 
 @pytest.mark.parametrize(
