@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.images import EXAMPLES, SERVER, Image, built
+from tests.cluster.nodes_world import NodesWorld
 from tests.cluster.tools import programs
 from tests.cluster.whole_cluster import WholeCluster
 from tests.helm.helm_program import HELM, Helm
@@ -37,3 +38,11 @@ def helm_on_nodes(whole_cluster: WholeCluster, tmp_path_factory: pytest.TempPath
         home=tmp_path_factory.mktemp("helm"),
         kubeconfig=whole_cluster.kubeconfig,
     )
+
+
+@pytest.fixture
+def world(whole_cluster: WholeCluster, server_image: Image) -> Iterator[NodesWorld]:
+    """A namespace on whole nodes, for the suites of the ports."""
+    made = NodesWorld(whole_cluster, server_image.reference)
+    yield made
+    made.close()

@@ -21,7 +21,7 @@ from scheduler.adapters.memory.workers import WorkerScript
 from scheduler.domain.ids import JobId, LevelName, Rank, RoleName
 from scheduler.domain.instants import Duration, Instant, seconds
 from scheduler.domain.job import Outcome, Role
-from scheduler.domain.topology import Level
+from scheduler.domain.topology import Level, Node
 from scheduler.ports.cluster import Cluster, GangOrder
 from scheduler.ports.log_source import LogSource
 from tests.builders import a_node
@@ -93,10 +93,20 @@ class World(Protocol):
         """The adapter under test; another one after a restart."""
         ...
 
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """As the adapter is to tell them."""
+        ...
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """Those above them."""
+        ...
+
     def order(
         self, deeds: list[Deed], *, job: str = "job-1", number: int = 0, gpus: int = 1
     ) -> GangOrder:
-        """A gang with one worker a deed, in rank order, all on node n0."""
+        """A gang with one worker a deed, in rank order, all on the first node."""
         ...
 
     def wait_until(self, is_so: Callable[[], bool], what: str) -> None:
@@ -139,6 +149,8 @@ class MemoryWorld:
 
     resolution = seconds(0.1)
     refusal = Outcome.LAUNCH_FAILED
+    nodes = NODES
+    levels = LEVELS
 
     def __init__(self, *, lag: Duration) -> None:
         """`lag`: how long a request waits to be worked off."""
@@ -199,6 +211,8 @@ class LocalWorld:
 
     resolution = seconds(0.1)
     refusal = Outcome.LAUNCH_FAILED
+    nodes = NODES
+    levels = LEVELS
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

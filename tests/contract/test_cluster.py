@@ -8,9 +8,7 @@ from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.cluster import WorkerReport, WorkerState
 from tests.contract.cluster_worlds import (
     LEAVES_CLEANLY,
-    LEVELS,
     NO_SUCH_COMMAND,
-    NODES,
     RUNS,
     RUNS_AND_SAYS_SO,
     STUBBORN,
@@ -71,9 +69,9 @@ def wait_until_up(world: World, key: AttemptKey = KEY) -> None:
 
 def test_levels_and_nodes_are_those_it_was_given(world: World) -> None:
     view = world.cluster.observe()
-    assert view.levels == LEVELS
+    assert view.levels == world.levels
     assert [(node.name, node.gpus, node.path) for node in view.nodes] == [
-        (node.name, 8, node.path) for node in NODES
+        (node.name, node.gpus, node.path) for node in sorted(world.nodes, key=lambda n: n.name)
     ]
     assert view.nodes is world.cluster.observe().nodes
 
@@ -109,7 +107,7 @@ def test_a_released_gang_runs(world: World) -> None:
     for report in reports(world):
         assert report.started_at is not None
         assert (report.ended_at, report.exit_code, report.outcome) == (None, None, None)
-        assert report.node == "n0"
+        assert report.node == world.nodes[0].name
 
 
 def test_a_gang_released_before_it_is_made_runs_once_it_is(world: World) -> None:
@@ -202,7 +200,8 @@ def test_what_was_just_asked_for_is_either_listed_or_unsettled(world: World) -> 
 @pytest.mark.parametrize("looks", [0, 1, 10, 100, 1_000])
 def test_gpus_of_a_stopped_gang_are_free_once_a_view_says_so(world: World, looks: int) -> None:
     # The looks are a wait: the stop comes at different moments of the making.
-    first, second = (world.order([RUNS], job=job, gpus=8) for job in ("first", "second"))
+    gpus = world.nodes[0].gpus
+    first, second = (world.order([RUNS], job=job, gpus=gpus) for job in ("first", "second"))
     world.cluster.prepare(first)
     for _ in range(looks):
         world.cluster.observe()

@@ -1,7 +1,8 @@
 """What a pod of ours says of its worker: where it is, how it ended, what keeps it from starting.
 
 Order of reasons at an end (our own stop request comes before all of them, in the control loop):
-out of memory > evicted > refused by the node > could not be started > signal > exit code
+out of memory > evicted > refused by the node > could not be started > its machine or runtime was
+restarted > signal > exit code
 """
 
 from dataclasses import dataclass, replace
@@ -32,6 +33,9 @@ from scheduler.ports.cluster import WorkerReport, WorkerState
 START_ERRORS = frozenset(
     {"StartError", "ContainerCannotRun", "CreateContainerError", "RunContainerError"}
 )
+UNSEEN_ENDS = frozenset({"Unknown", "ContainerStatusUnknown"})
+"""What containerd and the kubelet call the end of a container that was gone when they came back;
+the exit code that they write beside it is their own."""
 IMAGE_PROBLEMS = frozenset(
     {
         "ErrImagePull",
@@ -50,6 +54,7 @@ DISRUPTIONS = frozenset(
 """Reasons of a pod's failure by which its node, or somebody else, ended it."""
 
 NEVER_RAN = "stopped before it ran"
+UNSEEN_END = "it was gone when its node or the container runtime there had been restarted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +206,8 @@ def _ended(base: WorkerReport, pod: JsonObject, ended: object) -> WorkerReport:
     elif reason in START_ERRORS:
         outcome, said = Outcome.LAUNCH_FAILED, message or reason
         started = None
+    elif reason in UNSEEN_ENDS:
+        code, outcome, said = None, Outcome.WORKER_LOST, UNSEEN_END
     return replace(
         base,
         state=WorkerState.ENDED,

@@ -105,6 +105,18 @@ def exited(code: int, *, conditions: Json = None) -> JsonObject:
             USER,
             id="can not run",
         ),
+        pytest.param(
+            a_pod(containerStatuses=ended(255, reason="Unknown")),
+            Outcome.WORKER_LOST,
+            CLUSTER,
+            id="gone when containerd came back",
+        ),
+        pytest.param(
+            a_pod(containerStatuses=ended(137, reason="ContainerStatusUnknown")),
+            Outcome.WORKER_LOST,
+            CLUSTER,
+            id="gone when the kubelet came back",
+        ),
         pytest.param(a_pod(phase="Succeeded"), Outcome.COMPLETED, NOBODY, id="phase alone"),
     ],
 )
