@@ -1,4 +1,4 @@
-"""What every Cluster and every LogSource promises, kept by the Kubernetes adapter on whole nodes.
+"""What every Cluster promises, kept by the Kubernetes adapter on whole nodes.
 
 The tests are those of tests/contract; nodes_world.py says by what means.
 """
@@ -6,7 +6,6 @@ The tests are those of tests/contract; nodes_world.py says by what means.
 import pytest
 
 from tests.contract.test_cluster import *  # noqa: F403 - the very same tests in another world
-from tests.contract.test_log_source import *  # noqa: F403 - the very same tests in another world
 
 pytestmark = pytest.mark.cluster
 
