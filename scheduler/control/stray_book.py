@@ -4,7 +4,7 @@ Where one shows that the store is older than the cluster (it was restored from a
 started or stopped until each such gang has been adopted or released.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from scheduler.control.adopting import Known, adoption
 from scheduler.control.cluster_watch import ClusterWatch
@@ -20,7 +20,7 @@ from scheduler.domain.errors import (
 )
 from scheduler.domain.event import Event, EventKind
 from scheduler.domain.explain import LEFT_SAFE_MODE, explain_safe_mode, explain_stray
-from scheduler.domain.ids import Epoch, JobId
+from scheduler.domain.ids import Epoch, JobId, RoleName
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Job
 from scheduler.domain.placement import StoreOutdated
@@ -34,6 +34,9 @@ from scheduler.domain.stray import (
 )
 from scheduler.ports.cluster import WorkerState
 from scheduler.ports.unit import SaveStrays, Unit
+
+UNTOLD_ROLE = RoleName("")
+"""Of workers whose order is not known yet."""
 
 
 class StrayBook:
@@ -87,7 +90,8 @@ class StrayBook:
                 self._carry_out(stray, found, now, epoch)
         self._settled &= self._watch.reports.keys()
         self._not_running &= self._watch.reports.keys() - self._settled - found.keys()
-        self._live.note_strays(self._held(found))
+        # Who only waits so far may begin to run at any moment: it holds what it was made with.
+        self._live.note_strays(self._held(found.keys() | self._not_running))
         self._tell(found, now, epoch, is_first=is_first)
         self._looks_at_all = bool(self._told or self._live.stuck)
         self._watch.arrived.clear()
@@ -159,15 +163,22 @@ class StrayBook:
         except NotFoundError:
             return None
 
-    def _held(self, found: Mapping[AttemptKey, Stray]) -> tuple[Reservation, ...]:
-        """What they hold, as far as it is told: nobody else gets that."""
-        orders = [self._outside.cluster.order_of(key) for key in sorted(found)]
+    def _held(self, keys: Iterable[AttemptKey]) -> tuple[Reservation, ...]:
+        """What they hold: nobody else gets that."""
         return tuple(
-            held
-            for order in orders
-            if order is not None
-            for held in order.reservations
-            if self._is_alive(held)
+            held for key in sorted(keys) for held in self._made_with(key) if self._is_alive(held)
+        )
+
+    def _made_with(self, key: AttemptKey) -> tuple[Reservation, ...]:
+        """As their order says; until that is told, the GPUs that they say themselves."""
+        order = self._outside.cluster.order_of(key)
+        if order is not None:
+            return order.reservations
+        return tuple(
+            Reservation(
+                attempt=key, role=UNTOLD_ROLE, rank=rank, node=report.node, gpus=report.gpus
+            )
+            for rank, report in sorted(self._watch.reports_of(key).items())
         )
 
     def _is_alive(self, held: Reservation) -> bool:

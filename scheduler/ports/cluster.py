@@ -52,6 +52,8 @@ class WorkerReport:
     ended_at: Instant | None = None
     epoch: Epoch = Epoch(0)
     """Leadership term that made it; 0 where the cluster does not keep it."""
+    gpus: int = 0
+    """GPUs that it was made with, told before `order_of` is; 0 where the cluster does not say."""
 
 
 @quickly_made

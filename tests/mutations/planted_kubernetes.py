@@ -284,7 +284,7 @@ KUBERNETES_MUTATIONS = (
     Mutation(
         what="what strays hold is given away",
         path="scheduler/control/stray_book.py",
-        old="        self._live.note_strays(self._held(found))\n",
+        old="        self._live.note_strays(self._held(found.keys() | self._not_running))\n",
         new="",
         found_by="tests/unit/control/test_safe_mode.py"
         "::test_a_gang_that_is_merely_unknown_is_listed_and_halts_nothing",

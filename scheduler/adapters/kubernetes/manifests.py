@@ -147,6 +147,7 @@ class PodRenderer:
         assert isinstance(annotations, dict)
         labels |= {names.RANK: str(rank), names.ROLE: held.role}
         annotations |= {**self._profiles[held.role].annotations, **_KEEPS_PODS}
+        annotations[names.GPUS] = str(held.gpus)
         gang = names.gang_name(order.attempt)
         return {
             "apiVersion": "v1",

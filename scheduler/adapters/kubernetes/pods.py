@@ -120,7 +120,7 @@ def facts_of(pod: JsonObject) -> PodFacts | None:
         rank=rank,
         epoch=names.epoch_of(pod),
         spec_hash=annotations.get(names.SPEC_HASH, ""),
-        workers=int(workers) if workers.isdecimal() else rank + 1,
+        workers=_whole_number(workers) or rank + 1,
         owner=Uid(text(owners[0], "uid")) if owners else Uid(""),
         is_gated=names.GATE in gates,
         other_gates=tuple(gate for gate in gates if gate != names.GATE),
@@ -170,6 +170,7 @@ def _report(pod: JsonObject, attempt: AttemptKey, rank: Rank) -> WorkerReport:
         node=node,
         state=WorkerState.MADE,
         epoch=names.epoch_of(pod),
+        gpus=_whole_number(texts(pod, "metadata", "annotations").get(names.GPUS, "")),
     )
     phase = text(pod, "status", "phase")
     if ended is not None:
@@ -188,6 +189,11 @@ def _report(pod: JsonObject, attempt: AttemptKey, rank: Rank) -> WorkerReport:
         # It still runs; if it goes without another word, this is why.
         return replace(base, outcome=_disruption_outcome(pod), message=disruption)
     return base
+
+
+def _whole_number(written: str) -> int:
+    """0 if it is none."""
+    return int(written) if written.isdecimal() else 0
 
 
 def _ended(base: WorkerReport, pod: JsonObject, ended: object) -> WorkerReport:

@@ -62,6 +62,8 @@ class MemoryCluster:
         self.lag: Callable[[], Duration] = no_lag
         """How long the next request lies there before it is worked off; may be replaced. Those of
         other gangs may overtake it."""
+        self.tells_orders = True
+        """Whether it is known by which orders gangs were made."""
         self.orders: list[GangOrder] = []
         """Every gang that was made, in order; one asked for twice is here once."""
         self._clock = clock
@@ -113,6 +115,8 @@ class MemoryCluster:
 
     def order_of(self, attempt: AttemptKey) -> GangOrder | None:
         """The order it was made by."""
+        if not self.tells_orders:
+            return None
         gang = self._gangs.get(attempt)
         return None if gang is None else gang.order
 

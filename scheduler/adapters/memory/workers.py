@@ -125,6 +125,7 @@ class ScriptedWorker:
             started_at=self.started_at if self.has_run_at(now) else None,
             ended_at=end.at if end else self.made_at if is_refused else None,
             epoch=self.epoch,
+            gpus=self.reservation.gpus,
         )
 
     def _said_at(self, now: Instant) -> str:

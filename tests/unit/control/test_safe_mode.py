@@ -181,6 +181,43 @@ def test_a_gang_that_is_merely_unknown_is_listed_and_halts_nothing() -> None:
     assert not world.named_events("SafeModeEntered")
 
 
+@pytest.mark.parametrize(
+    ("is_running", "tells_orders"),
+    [
+        pytest.param(False, True, id="it waits"),
+        pytest.param(False, False, id="it waits, and nobody says yet by which order"),
+        pytest.param(True, False, id="it runs, and nobody says yet by which order"),
+    ],
+)
+def test_what_an_unknown_gang_was_made_with_is_held_from_the_first_look(
+    *, is_running: bool, tells_orders: bool
+) -> None:
+    world = World("r1: 8")
+    world.submit(a_job("zz", gpus=1))
+    world.ticks()
+    world.cluster.tells_orders = tells_orders
+    unknown = replace(an_order(job="aa", nodes={"r1-n0": 1}, gpus_per_worker=7), epoch=Epoch(1))
+    world.cluster.prepare(unknown)
+    if is_running:
+        world.cluster.release(unknown.attempt)
+    world.submit(a_job("later", gpus=1))
+    world.ticks()
+    assert world.phase("later") is JobPhase.PENDING
+
+
+def test_what_an_unknown_gang_that_never_ran_held_is_free_once_it_is_swept() -> None:
+    world = World("r1: 8")
+    world.submit(a_job("zz", gpus=1))
+    world.ticks()
+    unknown = replace(an_order(job="aa", nodes={"r1-n0": 1}, gpus_per_worker=7), epoch=Epoch(1))
+    world.cluster.prepare(unknown)
+    world.submit(a_job("later", gpus=7))
+    world.run(seconds(59))
+    assert world.phase("later") is JobPhase.PENDING
+    world.run(seconds(60))
+    assert world.phase("later") is JobPhase.RUNNING
+
+
 def test_a_name_that_is_taken_is_said_and_asked_for_again() -> None:
     world = a_world_with_a_job_submitted_after_its_backup()
     taken = replace(a_job("new"), id=JobId("id-another"))

@@ -129,6 +129,10 @@ def test_k14_k27_an_end_has_its_reason_and_somebody_to_blame(
     assert BLAME[outcome] is blame
 
 
+def test_a_pod_says_how_many_gpus_it_was_made_with() -> None:
+    assert facts(a_pod()).report.gpus == facts(exited(0)).report.gpus == 1
+
+
 def test_a_pod_that_is_gated_or_waits_for_its_image_is_made() -> None:
     gated = a_pod(is_gated=True, node="", phase="Pending")
     pulling = a_pod(
