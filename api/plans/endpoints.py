@@ -18,8 +18,8 @@ from api.jobs.submitting import unstored_job
 from api.plans.mapping import to_plan
 from api.plans.schemas import JobPlan
 from api.policy.mapping import PolicyState, read_change
-from api.policy.texts import value_of
 from api.replies import model_response
+from api.wire import value_of
 from scheduler.control.stored import stored_snapshot
 from scheduler.domain.errors import InvalidSpecError
 from scheduler.domain.forecast import ForecastQuestion, WhatIf

@@ -6,7 +6,7 @@ import click
 from pydantic import JsonValue
 
 from api.policy.schemas import PolicyView
-from api.policy.texts import value_of
+from api.wire import value_of
 from cli import output
 from cli.client import Client, Parameters
 from cli.command import DallyGroup, Session, command
