@@ -1,7 +1,7 @@
 """Which trace formats there are, which one a file has, and reading a whole trace."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
@@ -21,6 +21,8 @@ class TraceFormat:
     about: str
     recognises: Callable[[Head], bool]
     parse: Callable[[TextIO, str], Iterator[Parsed]]
+    repeats_names: bool = False
+    """Whether rows of one name are jobs of their own; else the second one is an error."""
 
 
 # Asked in this order: the more special formats stand before those whose columns they share.
@@ -28,8 +30,16 @@ FORMATS: tuple[TraceFormat, ...] = (
     TraceFormat("jsonl", "Dally's own JSON lines", json_lines.recognises, json_lines.parse),
     TraceFormat("philly-json", "Philly, public JSON", philly.recognises_json, philly.parse_json),
     TraceFormat("philly", "Philly, one row a job", philly.recognises_csv, philly.parse_csv),
-    TraceFormat("acme", "Acme (Seren, Kalos)", slurm.recognises_acme, slurm.parse_acme),
-    TraceFormat("helios", "Helios", slurm.recognises_helios, slurm.parse_helios),
+    TraceFormat(
+        "acme",
+        "Acme (Seren, Kalos)",
+        slurm.recognises_acme,
+        slurm.parse_acme,
+        repeats_names=True,
+    ),
+    TraceFormat(
+        "helios", "Helios", slurm.recognises_helios, slurm.parse_helios, repeats_names=True
+    ),
     TraceFormat(
         "openb", "Alibaba GPU v2023 pod list", alibaba.recognises_openb, alibaba.parse_openb
     ),
@@ -99,9 +109,25 @@ def format_of(path: Path) -> TraceFormat:
 
 
 def stream(path: Path, format: TraceFormat) -> Iterator[Parsed]:
-    """What the parser makes of the file, in file order, without keeping it."""
+    """What the parser makes of the file, in file order, without keeping more than its names."""
     with told_if_unreadable(path.name), open_text(path) as text:
-        yield from format.parse(text, path.name)
+        found = format.parse(text, path.name)
+        yield from found if format.repeats_names else _named_once(found, path.name)
+
+
+def _named_once(found: Iterable[Parsed], source: str) -> Iterator[Parsed]:
+    """The same, until two jobs have one name: whatever is told of either would be of both."""
+    rows: dict[str, int] = {}
+    for parsed in found:
+        if not isinstance(parsed, Dropped):
+            job = parsed.job if isinstance(parsed, Changed) else parsed
+            first = rows.get(job.name)
+            if first is not None:
+                raise TraceError(
+                    source, job.row, f"has the name of the job on line {first}: {job.name[:80]!r}"
+                )
+            rows[job.name] = job.row
+        yield parsed
 
 
 def read_trace(path: Path, format: TraceFormat | None = None) -> Trace:

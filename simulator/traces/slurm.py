@@ -5,7 +5,8 @@ the offset (Seren +08:00, Kalos +00:00). The run time is `end_time - start_time`
 there, else the `duration` column in seconds (Kalos counts its queueing into `duration`).
 
 Dropped: `NoGpus` (a CPU job), `NeverStarted` (no start or no run time is known), `NoRunTime`
-(ended in the second it started).
+(ended in the second it started). A job that Slurm has queued again stands there once more under its
+id: each row is a job of its own.
 """
 
 from collections.abc import Iterator

@@ -295,3 +295,27 @@ def test_jobs_that_arrive_together_keep_the_order_of_the_file(tmp_path: Path) ->
         ("z", 5),
         ("b", 5),
     ]
+
+
+ONE_NAME_TWICE = {
+    "jsonl": '{"name": "a", "arrival_s": 0, "duration_s": 1, "gpus": 1}\n' * 2,
+    "itp": "job_id,submission_time,duration,num_gpu\na,5,7,2\na,6,7,2\n",
+}
+
+
+@pytest.mark.parametrize(("format", "first", "second"), [("jsonl", 1, 2), ("itp", 2, 3)])
+def test_two_jobs_of_one_name_are_an_error_that_names_both_lines(
+    tmp_path: Path, format: str, first: int, second: int
+) -> None:
+    file = tmp_path / "t"
+    file.write_text(ONE_NAME_TWICE[format])
+    with pytest.raises(TraceError) as refused:
+        read_trace(file, format_named(format))
+    assert str(refused.value) == f"t:{second}: has the name of the job on line {first}: 'a'"
+
+
+def test_a_job_that_slurm_queued_again_is_a_job_more(tmp_path: Path) -> None:
+    lines = (SAMPLES / "helios.csv").read_text().splitlines()
+    file = tmp_path / "helios.csv"
+    file.write_text("\n".join([*lines, lines[1]]))
+    assert len(read_trace(file).jobs) == len(read_trace(SAMPLES / "helios.csv").jobs) + 1
