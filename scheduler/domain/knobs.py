@@ -94,6 +94,9 @@ class PolicyKnobs:
     """The timers of one job add up to no more than this."""
     moves_cap_timers: bool = True
     """A job that can be moved waits no longer than starting wide and moving later would cost."""
+    crowding_weight: float = 1.0
+    """What a wide gang and those on its links are expected to lose by each other counts so much in
+    how long it holds out; 0: every gang is taken to have its links for itself."""
     offer_speed_min: float = 0.95
     """An offer counts as its tier if it is at least so fast as the tier's reference shape."""
     residual_samples_min: int = 20

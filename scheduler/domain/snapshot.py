@@ -74,6 +74,29 @@ class Measurements(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A gang that runs, or is about to, on links that another one would use as well."""
+
+    job: Job
+    placement: Placement
+    ran_for: Duration
+    """In all its attempts."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedStep:
+    """Step times of a gang without a newcomer on its links and with him."""
+
+    before_s: float
+    after_s: float
+
+    @property
+    def longer_s(self) -> float:
+        """What the newcomer adds to a step."""
+        return max(0.0, self.after_s - self.before_s)
+
+
 class StepTimes(Protocol):
     """What distance costs jobs on one cluster, for one generation of its nodes."""
 
@@ -86,7 +109,14 @@ class StepTimes(Protocol):
         ...
 
     def step_s(self, job: Job, placement: Placement) -> float:
-        """Step time at one placement."""
+        """Step time at one placement, with all links for itself."""
+        ...
+
+    def shared_steps(
+        self, job: Job, placement: Placement, beside: tuple[Neighbour, ...]
+    ) -> tuple[SharedStep, ...]:
+        """Step times as the job comes to run there beside these: its own (alone and beside them),
+        then theirs (without it and with it) in their order."""
         ...
 
     def prior_ladder(self, job: Job) -> Ladder:

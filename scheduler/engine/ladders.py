@@ -12,10 +12,11 @@ from scheduler.domain.ids import GpuModel, JobId, NodeName
 from scheduler.domain.job import Job, TopologyRequest
 from scheduler.domain.ladder import Ladder, Rung
 from scheduler.domain.placement import Placement
-from scheduler.domain.snapshot import StepTimes
+from scheduler.domain.snapshot import Neighbour, SharedStep, StepTimes
 from scheduler.domain.topology import Level, Node, TopologyTree
 from scheduler.engine.distance import gang_shape
 from scheduler.engine.free_gpus import FreeGpus
+from scheduler.engine.link_loads import LinkLoads
 from scheduler.engine.placing import place_gang
 from scheduler.network.cluster_fabric import fabric_of_cluster
 from scheduler.network.fabric import Fabric
@@ -90,6 +91,12 @@ class Ladders:
             self._step_times.clear()
         self._step_times[job.id] = (placement, step_s)
         return step_s
+
+    def shared_steps(
+        self, job: Job, placement: Placement, beside: tuple[Neighbour, ...]
+    ) -> tuple[SharedStep, ...]:
+        """See StepTimes."""
+        return self._link_loads.shared_steps(job, placement, beside)
 
     def prior_ladder(self, job: Job) -> Ladder:
         """See StepTimes."""
@@ -210,6 +217,10 @@ class Ladders:
         return SensitivityTable(self._fabric_maker(self._tree.levels[1:-1], self._nodes))
 
     @cached_property
+    def _link_loads(self) -> LinkLoads:
+        return LinkLoads(self._tree, self._table, self.gpu_model_of)
+
+    @cached_property
     def _paths(self) -> Mapping[NodeName, tuple[str, ...]]:
         return dict(zip(self._tree.nodes, self._tree.paths, strict=True))
 
@@ -228,6 +239,12 @@ class NoDistance(Ladders):
     def step_s(self, job: Job, placement: Placement) -> float:
         """See StepTimes."""
         return 0.0
+
+    def shared_steps(
+        self, job: Job, placement: Placement, beside: tuple[Neighbour, ...]
+    ) -> tuple[SharedStep, ...]:
+        """See StepTimes."""
+        return tuple(SharedStep(0.0, 0.0) for _ in range(len(beside) + 1))
 
     def prior_ladder(self, job: Job) -> Ladder:
         """See StepTimes."""

@@ -8,7 +8,6 @@ from scheduler.domain.snapshot import RunningGang
 from scheduler.engine.placing import place_gang
 from scheduler.engine.scratch import Scratch
 from scheduler.engine.waiting import Waiting
-from scheduler.policies.interface import Offer
 
 
 def fewest_from_the_end(
@@ -66,5 +65,7 @@ def _placement_without(
         placement = place_gang(waiting.request, free, scratch.rules)
     if not isinstance(placement, Placement):
         return None
-    declined = scratch.policy.accept(waiting.job, Offer(placement=placement))
+    declined = scratch.policy.accept(
+        waiting.job, scratch.offer(placement, leaving={gang.job.id for gang in gone})
+    )
     return placement if declined is None else None

@@ -79,6 +79,7 @@ def _stop_for(waiting: Waiting, scratch: Scratch, moves: Moves) -> None:
         return
     for gang in victims:
         free.let_go(gang.reservations)
+        scratch.leaving.add(gang.job.id)
         scratch.stop.append(
             Stop(
                 job_id=gang.job.id,
@@ -99,6 +100,7 @@ def _promise(waiting: Waiting, placement: Placement, scratch: Scratch) -> None:
     scratch.offers.clear()
     scratch.takes_back(job)
     scratch.promise.append(Promise(job_id=job.id, revision=job.revision, placement=placement))
+    scratch.comes(job, placement)
     scratch.blocked[job.id] = PromisedGpus(
         level=placement.tier_name,
         nodes=len({assignment.node for assignment in placement.assignments}),

@@ -120,6 +120,7 @@ def _pass_until(key: Key | None, bench: _Bench, scratch: Scratch) -> None:
         free.hold(each.gang.reservations)
         if scratch.standing.is_covered(nodes_of(each.gang)):
             each.is_given_up = False
+            scratch.leaving.discard(each.gang.job.id)
         else:
             free.let_go(each.gang.reservations)
 
@@ -160,6 +161,7 @@ def _make_room(waiting: Waiting, bench: _Bench, scratch: Scratch) -> bool:
     for each in gone:
         if each.gang.job.id in victims:
             each.is_given_up = True
+            scratch.leaving.add(each.gang.job.id)
             each.beneficiary = waiting.job.id
             bench.leaving |= nodes_of(each.gang)
     _promise(waiting, placement, scratch)
@@ -181,6 +183,7 @@ def _promise(waiting: Waiting, placement: Placement, scratch: Scratch) -> None:
     scratch.parked.clear()
     scratch.takes_back(job)
     scratch.promise.append(Promise(job_id=job.id, revision=job.revision, placement=placement))
+    scratch.comes(job, placement)
     scratch.blocked[job.id] = PromisedGpus(
         level=placement.tier_name,
         nodes=len({assignment.node for assignment in placement.assignments}),

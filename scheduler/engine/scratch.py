@@ -1,5 +1,6 @@
 """The scratch pad of one decision, and the one question every recipe asks: where does it fit?"""
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from scheduler.domain.ids import JobId, QueueName
@@ -10,6 +11,7 @@ from scheduler.domain.plan import Promise, Start, Stop, Wait
 from scheduler.domain.snapshot import Snapshot
 from scheduler.domain.waits import WaitObservation
 from scheduler.engine.choosing import RULES, Rules
+from scheduler.engine.crowding import Crowd
 from scheduler.engine.placing import place_gang
 from scheduler.engine.replacing import replace_lost
 from scheduler.engine.standing import Standing
@@ -54,6 +56,10 @@ class Scratch:
     """Equal requests get one answer as long as what is free only shrinks."""
     offers: dict[int, Offer] = field(default_factory=dict)
     """And one offer as long as nothing is taken."""
+    leaving: set[JobId] = field(default_factory=set)
+    """Running gangs that the decision has given up so far."""
+    _crowd: Crowd | None = None
+    """Who is on which link; not looked at before a gang would leave a node."""
 
     @property
     def rules(self) -> Rules:
@@ -74,7 +80,7 @@ class Scratch:
         job = waiting.job
         offer = self.offers.get(waiting.kind.request)
         if offer is None or offer.placement is not placement:
-            offer = Offer(placement=placement)
+            offer = self.offer(placement)
         declined = self.policy.accept(job, offer)
         if self.policy.patience is not None and not self._may_leave_idle(job):
             declined = None
@@ -86,6 +92,25 @@ class Scratch:
         elif self.policy.patience is not None:
             self.observations += self.policy.patience.lessons(job, offer)
         return declined is None
+
+    def offer(self, placement: Placement, *, leaving: AbstractSet[JobId] = frozenset()) -> Offer:
+        """The placement, and whom the gang would meet on its links once those leave."""
+        if not placement.tier or self.policy.patience is None:
+            return Offer(placement=placement)
+        if self._crowd is None:
+            self._crowd = Crowd.of(self.snapshot, self.standing)
+            for start in self.start:
+                self._crowd.add(self.standing.line[start.job_id].job, start.placement)
+            for promise in self.promise:
+                if promise.job_id in self.standing.line:
+                    self._crowd.add(self.standing.line[promise.job_id].job, promise.placement)
+        gone = self.leaving | leaving if leaving else self.leaving
+        return Offer(placement=placement, beside=self._crowd.beside(placement, leaving=gone))
+
+    def comes(self, job: Job, placement: Placement) -> None:
+        """The job runs there next."""
+        if self._crowd is not None:
+            self._crowd.add(job, placement)
 
     def _may_leave_idle(self, job: Job) -> bool:
         """Whether its queue may leave so many more GPUs idle by choice."""
@@ -102,6 +127,7 @@ class Scratch:
         self.has_changed = True
         self.offers.clear()
         self.start.append(Start(job_id=job.id, revision=job.revision, placement=placement))
+        self.comes(job, placement)
 
     def wake_at(self, at: Instant) -> None:
         """Time alone changes something then."""
@@ -145,7 +171,7 @@ class Scratch:
             answer = place_gang(waiting.request, self.standing.free, self.rules)
             if isinstance(answer, Placement):
                 if self.policy.ranks is None:
-                    self.offers[number] = Offer(placement=answer)
+                    self.offers[number] = self.offer(answer)
                 return answer
             known = answer
             self.standing.refuse(waiting.kind, waiting.request, answer)

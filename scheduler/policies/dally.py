@@ -15,8 +15,9 @@ from scheduler.domain.knobs import JobOrder, PolicyKnobs, Timers, WaitClock
 from scheduler.domain.ladder import Ladder
 from scheduler.domain.patience import WaitEpisode, waits_observed
 from scheduler.domain.placement import Blocked, Placement, WaitingForCloserTier
-from scheduler.domain.snapshot import RunningGang, Snapshot
+from scheduler.domain.snapshot import Neighbour, RunningGang, Snapshot
 from scheduler.domain.waits import WaitObservation, demand_bucket
+from scheduler.network.iteration import TIE_GAP
 from scheduler.policies import holding_out
 from scheduler.policies.elders import Elders
 from scheduler.policies.fifo import STRICT
@@ -28,6 +29,9 @@ from scheduler.policies.sensitive_order import SensitiveOrder
 
 BY_SERVICE = frozenset({JobOrder.GITTINS, JobOrder.LAS, JobOrder.N4})
 """Orders in which gangs fall behind by running, class by class: none stops another in turns."""
+
+LEARNING = frozenset({Timers.TUNED, Timers.NAIVE, Timers.VALUE})
+"""Timers that follow from what waiting is worth; the others hold as they are set."""
 
 BEFORE_ALL = Instant(-1)
 """Earlier than any submission."""
@@ -51,6 +55,11 @@ class _Judged:
 
     rung: int
     step_s: float
+    """On the links as the others leave them."""
+    own_s: float = 0.0
+    """What of it the gangs on its links cost it."""
+    others: tuple[tuple[Neighbour, float], ...] = ()
+    """What a step of theirs takes longer by it."""
 
 
 class Dally:
@@ -127,12 +136,13 @@ class Dally:
         if rung == 0:
             return None
         episode = self.episode(job)
-        needed = holding_out.threshold(episode.timers, rung)
         now = self._snapshot.now
         clock = episode.clock_at(now)
+        crowded = self._price_of_crowd(job, ladder, offer)
+        needed = self._needed(episode, rung, crowded, job)
         if needed is not None and clock >= needed:
             return None
-        waits_for = _waits_for(episode, clock)
+        waits_for = min(rung - 1, _waits_for(episode, clock))
         offer_s = self._judge(job, ladder, offer).step_s
         return WaitingForCloserTier(
             level=episode.timers[waits_for].level,
@@ -169,7 +179,9 @@ class Dally:
     def expires_at(self, job: Job, offer: Offer) -> Instant | None:
         """See Patience."""
         episode = self.episode(job)
-        needed = holding_out.threshold(episode.timers, self._rung(job, self._ladder(job), offer))
+        ladder = self._ladder(job)
+        rung = self._rung(job, ladder, offer)
+        needed = self._needed(episode, rung, self._price_of_crowd(job, ladder, offer), job)
         if needed is None:
             return None
         now = self._snapshot.now
@@ -228,6 +240,29 @@ class Dally:
             return 0
         return self._judge(job, ladder, offer).rung
 
+    def _needed(
+        self, episode: WaitEpisode, rung: int, crowded: Duration, job: Job
+    ) -> Duration | None:
+        """What the clock has to show before an offer is taken; None: it never is."""
+        needed = holding_out.threshold(episode.timers, rung)
+        if needed is None or not crowded:
+            return needed
+        return max(needed, min(Duration(needed + crowded), self._knobs_of(job).wait_max))
+
+    def _price_of_crowd(self, job: Job, ladder: Ladder, offer: Offer) -> Duration:
+        """What it and the gangs on its links would lose by each other, as time of its GPUs."""
+        knobs = self._knobs_of(job)
+        if not knobs.crowding_weight or knobs.timers not in LEARNING:
+            return Duration(0)
+        judged = self._judge(job, ladder, offer)
+        lost = remaining_time(job, ladder, self._snapshot) * judged.own_s / ladder.best.step_s
+        for gang, longer_s in judged.others:
+            theirs = self._ladder(gang.job)
+            remaining = remaining_time(gang.job, theirs, self._snapshot, so_far=gang.ran_for)
+            share = gang.job.spec.gpus / job.spec.gpus
+            lost += share * remaining * longer_s / theirs.best.step_s
+        return Duration(min(holding_out.LONGEST, round(knobs.crowding_weight * lost)))
+
     def _saves(self, job: Job, ladder: Ladder, waits_for: int, offer_s: float) -> Duration:
         """Run time saved by getting the rung instead of the offer, for the rest of the job."""
         remaining = remaining_time(job, ladder, self._snapshot)
@@ -238,11 +273,11 @@ class Dally:
         key = (ladder, offer, self._knobs_of(job).offer_speed_min)
         found = self._judged.get(key)
         if found is None:
-            found = self._judged[key] = self._judged_anew(job, ladder, offer.placement)
+            found = self._judged[key] = self._judged_anew(job, ladder, offer)
         return found
 
-    def _judged_anew(self, job: Job, ladder: Ladder, placement: Placement) -> _Judged:
-        times = self._snapshot.step_times
+    def _judged_anew(self, job: Job, ladder: Ladder, offer: Offer) -> _Judged:
+        times, placement = self._snapshot.step_times, offer.placement
         assert times is not None
         model = times.gpu_model_of(placement)
         number = ladder.place_of(placement.tier, model)
@@ -255,7 +290,21 @@ class Dally:
         rung = holding_out.rung_of_offer(
             ladder, number=number, step_s=step_s, speed_min=self._knobs_of(job).offer_speed_min
         )
-        return _Judged(rung, max(step_s, ladder.rungs[rung].step_s))
+        found = _Judged(rung, max(step_s, ladder.rungs[rung].step_s))
+        return self._beside_others(job, offer, found) if rung and offer.beside else found
+
+    def _beside_others(self, job: Job, offer: Offer, alone: _Judged) -> _Judged:
+        """The same on links that others use; what nobody can tell apart is not counted."""
+        times = self._snapshot.step_times
+        assert times is not None
+        own, *theirs = times.shared_steps(job, offer.placement, offer.beside)
+        others = tuple(
+            (gang, step.longer_s)
+            for gang, step in zip(offer.beside, theirs, strict=True)
+            if step.longer_s > TIE_GAP * step.before_s
+        )
+        own_s = own.longer_s if own.longer_s > TIE_GAP * own.before_s else 0.0
+        return replace(alone, step_s=alone.step_s + own_s, own_s=own_s, others=others)
 
     def _domains(self, placement: Placement, tier: int) -> int:
         """How many domains of a level the placement touches."""

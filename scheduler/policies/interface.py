@@ -19,7 +19,7 @@ from scheduler.domain.instants import Duration, Instant
 from scheduler.domain.job import Job
 from scheduler.domain.patience import WaitEpisode
 from scheduler.domain.placement import Blocked, Placement
-from scheduler.domain.snapshot import RunningGang, Snapshot
+from scheduler.domain.snapshot import Neighbour, RunningGang, Snapshot
 from scheduler.domain.waits import WaitObservation
 
 
@@ -31,6 +31,8 @@ class Offer:
     """
 
     placement: Placement
+    beside: tuple[Neighbour, ...] = ()
+    """Gangs that share a way out of a node or a wider domain with it."""
 
 
 Key = tuple[float | int | str, ...]
