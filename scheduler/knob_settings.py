@@ -34,6 +34,9 @@ KNOB_TEXTS: Final[Mapping[str, str]] = {
     "moves_cap_timers": "A job that declares a checkpoint, in a queue with upgrades, waits no "
     "longer than it would cost to start wide and move later (not with `timers: fixed` or "
     "`infinite`).",
+    "crowding_weight": "What a wide gang and those on its links would lose by each other is added "
+    "to how long it holds out so many times (not with `timers: fixed`, `zero` or `infinite`); 0: "
+    "links count as free.",
     "offer_speed_min": "An offer counts as its tier if its predicted speed is at least this share "
     "of that of the tier's fewest, even nodes; else as the next wider tier.",
     "residual_samples_min": "Ended jobs needed to estimate how long another one still runs.",
@@ -96,6 +99,7 @@ _SHARE = Bounds("must be from 0 to 1", lambda value: 0 <= value <= 1)
 _POSITIVE = Bounds("must be more than 0", lambda value: value > 0)
 
 BOUNDS: Final[Mapping[str, Bounds]] = {
+    "crowding_weight": Bounds("must be 0 or more", lambda value: value >= 0),
     "offer_speed_min": Bounds("must be more than 0, at most 1", lambda value: 0 < value <= 1),
     "timer_quantile": Bounds("must be more than 0, less than 1", lambda value: 0 < value < 1),
     "tuner_window": _POSITIVE,

@@ -7,6 +7,7 @@ from scheduler.domain.ids import GpuModel
 from scheduler.domain.job import Job
 from scheduler.domain.ladder import Ladder, Rung
 from scheduler.domain.placement import Placement
+from scheduler.domain.snapshot import Neighbour, SharedStep
 from scheduler.domain.topology import CLUSTER_LEVEL, NODE_LEVEL
 from tests.builders import LEVEL_NAMES
 
@@ -23,6 +24,8 @@ class SaidStepTimes:
     levels: Sequence[str] = (NODE_LEVEL, LEVEL_NAMES[0], CLUSTER_LEVEL)
     placements: dict[Placement, float] = field(default_factory=dict)
     """Placements that are slower than their tier, by how much."""
+    crowded: Mapping[str, float] = field(default_factory=dict)
+    """By job name: how much longer its steps take on links that it shares."""
     usual: Sequence[float] = (1.0, 1.0, 1.0)
     """Slow-downs of jobs of which nothing is known."""
     _kept: dict[str, Ladder] = field(default_factory=dict)
@@ -40,6 +43,14 @@ class SaidStepTimes:
     def step_s(self, job: Job, placement: Placement) -> float:
         """See StepTimes."""
         return COMPUTE_S * self._slow(job)[placement.tier] * self.placements.get(placement, 1.0)
+
+    def shared_steps(
+        self, job: Job, placement: Placement, beside: tuple[Neighbour, ...]
+    ) -> tuple[SharedStep, ...]:
+        """See StepTimes."""
+        gangs = [(job, placement), *((each.job, each.placement) for each in beside)]
+        alone = [(gang.name, self.step_s(gang, place)) for gang, place in gangs]
+        return tuple(SharedStep(s, s * self.crowded.get(name, 1.0)) for name, s in alone)
 
     def prior_ladder(self, job: Job) -> Ladder:
         """See StepTimes."""

@@ -420,6 +420,7 @@ _TIMER_REASONS: Mapping[TimerReason, str] = {
     TimerReason.PAST_WAITS: "from past waits",
     TimerReason.FIXED: "fixed by the policy's knobs",
     TimerReason.MOVING: "what it costs to start wide and move later",
+    TimerReason.SHARING: "what it and those on its links would lose by each other",
     TimerReason.LIMIT: "the longest wait there is",
 }
 
@@ -437,11 +438,12 @@ def _closer_tier(blocked: WaitingForCloserTier) -> str:
             f"waiting for one {blocked.level} until {clock_time(blocked.until)} "
             f"(timer {short_duration(blocked.timer)}, {samples}); "
         )
-    gpus = blocked.gpus_free_at_offer
+    gpus, gangs = blocked.gpus_free_at_offer, blocked.gangs_beside
+    beside = f" beside {counted(gangs, 'gang')} on its links" if gangs else ""
     return (
         f"{wait}{counted(gpus, 'GPU')} {'is' if gpus == 1 else 'are'} free now across "
         f"{counted(blocked.domains_at_offer, blocked.level)}, "
-        f"where a step would take {blocked.step_slowdown:.2g}x as long"
+        f"where a step would take {blocked.step_slowdown:.2g}x as long{beside}"
     )
 
 

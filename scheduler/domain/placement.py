@@ -106,6 +106,8 @@ class WaitingForCloserTier:
     saves: Duration = Duration(0)
     """Run time that the closer level is predicted to save over the offer."""
     timer_reason: TimerReason = TimerReason.WORTH
+    gangs_beside: int = 0
+    """Gangs on the links of the offer that it would lose by, or they by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,8 @@ class TimerReason(StrEnum):
     """The knobs say so."""
     MOVING = "moving"
     """Starting on wider GPUs and moving later costs it no more than that."""
+    SHARING = "sharing"
+    """On the links of the offer it and others would lose so much by each other."""
     LIMIT = "limit"
     """Nobody waits longer (`wait_max`)."""
 

@@ -7,7 +7,8 @@ Beside the gangs that run, those count that the decision itself starts or promis
 that leave do not.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from scheduler.domain.ids import JobId
@@ -67,9 +68,7 @@ class Crowd:
         for way in ways_out(gang.placement, self.tree):
             self._on.setdefault(way, {})[gang.job.id] = None
 
-    def beside(
-        self, placement: Placement, *, leaving: Container[JobId] = ()
-    ) -> tuple[Neighbour, ...]:
+    def beside(self, placement: Placement, *, leaving: AbstractSet[JobId]) -> tuple[Neighbour, ...]:
         """Gangs that share a way out with the placement, by id, without those that leave."""
         found = {
             job_id

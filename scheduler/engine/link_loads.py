@@ -37,9 +37,7 @@ class LinkLoads:
             return tuple(SharedStep(0.0, 0.0) for _ in range(len(beside) + 1))
         others = [self._load(each.job, each.placement) for each in beside]
         links: SharedLinks[int, LinkKey] = SharedLinks(self._capacities)
-        on_links = [
-            (number, load) for number, load in zip(count(1), others) if load is not None
-        ]
+        on_links = [(number, load) for number, load in zip(count(1), others) if load is not None]
         for number, load in on_links:
             links.start(number, load)
         before = {number: links.step_s(number) for number, _ in on_links}

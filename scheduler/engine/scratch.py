@@ -2,13 +2,14 @@
 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from scheduler.domain.ids import JobId, QueueName
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Job
 from scheduler.domain.placement import Blocked, LevelMissing, NeverFits, Placement, PoolMissing
 from scheduler.domain.plan import Promise, Start, Stop, Wait
-from scheduler.domain.snapshot import Snapshot
+from scheduler.domain.snapshot import Neighbour, Snapshot
 from scheduler.domain.waits import WaitObservation
 from scheduler.engine.choosing import RULES, Rules
 from scheduler.engine.crowding import Crowd
@@ -17,6 +18,8 @@ from scheduler.engine.replacing import replace_lost
 from scheduler.engine.standing import Standing
 from scheduler.engine.waiting import Kind, Waiting, Walk
 from scheduler.policies.interface import Offer, Policy
+
+NOBODY: frozenset[JobId] = frozenset()
 
 HOPELESS = (NeverFits, PoolMissing, LevelMissing)
 """A job that waiting can not help does not hold up those behind it."""
@@ -93,19 +96,21 @@ class Scratch:
             self.observations += self.policy.patience.lessons(job, offer)
         return declined is None
 
-    def offer(self, placement: Placement, *, leaving: AbstractSet[JobId] = frozenset()) -> Offer:
+    def offer(self, placement: Placement, *, leaving: AbstractSet[JobId] = NOBODY) -> Offer:
         """The placement, and whom the gang would meet on its links once those leave."""
-        if not placement.tier or self.policy.patience is None:
+        if not placement.tier:
             return Offer(placement=placement)
+        return Offer(placement=placement, beside=partial(self._beside, placement, leaving))
+
+    def _beside(self, placement: Placement, leaving: AbstractSet[JobId]) -> tuple[Neighbour, ...]:
         if self._crowd is None:
             self._crowd = Crowd.of(self.snapshot, self.standing)
-            for start in self.start:
-                self._crowd.add(self.standing.line[start.job_id].job, start.placement)
-            for promise in self.promise:
-                if promise.job_id in self.standing.line:
-                    self._crowd.add(self.standing.line[promise.job_id].job, promise.placement)
-        gone = self.leaving | leaving if leaving else self.leaving
-        return Offer(placement=placement, beside=self._crowd.beside(placement, leaving=gone))
+            comes = {start.job_id: start.placement for start in self.start}
+            comes |= {promise.job_id: promise.placement for promise in self.promise}
+            for job_id, place in comes.items():
+                if job_id in self.standing.line:
+                    self._crowd.add(self.standing.line[job_id].job, place)
+        return self._crowd.beside(placement, leaving=self.leaving | leaving)
 
     def comes(self, job: Job, placement: Placement) -> None:
         """The job runs there next."""

@@ -16,6 +16,7 @@ from scheduler.domain.ladder import Ladder
 from scheduler.domain.patience import WaitEpisode, waits_observed
 from scheduler.domain.placement import Blocked, Placement, WaitingForCloserTier
 from scheduler.domain.snapshot import Neighbour, RunningGang, Snapshot
+from scheduler.domain.timers import TimerReason
 from scheduler.domain.waits import WaitObservation, demand_bucket
 from scheduler.network.iteration import TIE_GAP
 from scheduler.policies import holding_out
@@ -60,6 +61,8 @@ class _Judged:
     """What of it the gangs on its links cost it."""
     others: tuple[tuple[Neighbour, float], ...] = ()
     """What a step of theirs takes longer by it."""
+    gangs_beside: int = 0
+    """On its links, if it or any of them loses by that."""
 
 
 class Dally:
@@ -74,7 +77,7 @@ class Dally:
         self._order = SensitiveOrder(self._snapshot)
         self._elders = Elders(self._snapshot)
         self._moves = Moves(self._snapshot, self._order)
-        self._judged: dict[tuple[Ladder, Offer, float], _Judged] = {}
+        self._judged: dict[tuple[Ladder, Offer, float, bool], _Judged] = {}
         self._episodes: dict[JobId, WaitEpisode] = {}
 
     @property
@@ -138,23 +141,27 @@ class Dally:
         episode = self.episode(job)
         now = self._snapshot.now
         clock = episode.clock_at(now)
-        crowded = self._price_of_crowd(job, ladder, offer)
-        needed = self._needed(episode, rung, crowded, job)
+        needed = self._needed(job, ladder, offer)
         if needed is not None and clock >= needed:
             return None
         waits_for = min(rung - 1, _waits_for(episode, clock))
-        offer_s = self._judge(job, ladder, offer).step_s
+        timer = episode.timers[waits_for]
+        closer = holding_out.threshold(episode.timers, rung)
+        # Where the timers are over, only those on its links keep it.
+        is_kept_by_links = closer is not None and clock >= closer
+        judged = self._judge(job, ladder, offer)
         return WaitingForCloserTier(
-            level=episode.timers[waits_for].level,
+            level=timer.level,
             until=None if needed is None else after(now, Duration(needed - clock)),
             timer=needed,
-            timer_samples=episode.timers[waits_for].samples,
-            timer_reason=episode.timers[waits_for].reason,
+            timer_samples=0 if is_kept_by_links else timer.samples,
+            timer_reason=TimerReason.SHARING if is_kept_by_links else timer.reason,
             offered_level=offer.placement.tier_name,
             gpus_free_at_offer=job.spec.gpus,
             domains_at_offer=self._domains(offer.placement, ladder.rungs[waits_for].tier),
-            step_slowdown=offer_s / ladder.rungs[waits_for].step_s,
-            saves=self._saves(job, ladder, waits_for, offer_s),
+            step_slowdown=judged.step_s / ladder.rungs[waits_for].step_s,
+            saves=self._saves(job, ladder, waits_for, judged.step_s),
+            gangs_beside=judged.gangs_beside,
         )
 
     # Patience.
@@ -179,9 +186,7 @@ class Dally:
     def expires_at(self, job: Job, offer: Offer) -> Instant | None:
         """See Patience."""
         episode = self.episode(job)
-        ladder = self._ladder(job)
-        rung = self._rung(job, ladder, offer)
-        needed = self._needed(episode, rung, self._price_of_crowd(job, ladder, offer), job)
+        needed = self._needed(job, self._ladder(job), offer)
         if needed is None:
             return None
         now = self._snapshot.now
@@ -240,28 +245,27 @@ class Dally:
             return 0
         return self._judge(job, ladder, offer).rung
 
-    def _needed(
-        self, episode: WaitEpisode, rung: int, crowded: Duration, job: Job
-    ) -> Duration | None:
+    def _needed(self, job: Job, ladder: Ladder, offer: Offer) -> Duration | None:
         """What the clock has to show before an offer is taken; None: it never is."""
-        needed = holding_out.threshold(episode.timers, rung)
-        if needed is None or not crowded:
-            return needed
-        return max(needed, min(Duration(needed + crowded), self._knobs_of(job).wait_max))
+        timers = self.episode(job).timers
+        needed = holding_out.threshold(timers, self._rung(job, ladder, offer))
+        if needed is None:
+            return None
+        longer = Duration(needed + self._price_of_crowd(job, ladder, offer))
+        return max(needed, min(longer, self._knobs_of(job).wait_max))
 
     def _price_of_crowd(self, job: Job, ladder: Ladder, offer: Offer) -> Duration:
         """What it and the gangs on its links would lose by each other, as time of its GPUs."""
-        knobs = self._knobs_of(job)
-        if not knobs.crowding_weight or knobs.timers not in LEARNING:
-            return Duration(0)
         judged = self._judge(job, ladder, offer)
+        if not judged.gangs_beside:
+            return Duration(0)
         lost = remaining_time(job, ladder, self._snapshot) * judged.own_s / ladder.best.step_s
         for gang, longer_s in judged.others:
             theirs = self._ladder(gang.job)
             remaining = remaining_time(gang.job, theirs, self._snapshot, so_far=gang.ran_for)
             share = gang.job.spec.gpus / job.spec.gpus
             lost += share * remaining * longer_s / theirs.best.step_s
-        return Duration(min(holding_out.LONGEST, round(knobs.crowding_weight * lost)))
+        return Duration(min(holding_out.LONGEST, round(self._knobs_of(job).crowding_weight * lost)))
 
     def _saves(self, job: Job, ladder: Ladder, waits_for: int, offer_s: float) -> Duration:
         """Run time saved by getting the rung instead of the offer, for the rest of the job."""
@@ -270,7 +274,7 @@ class Dally:
         return Duration(min(holding_out.LONGEST, round(remaining * max(0.0, longer))))
 
     def _judge(self, job: Job, ladder: Ladder, offer: Offer) -> _Judged:
-        key = (ladder, offer, self._knobs_of(job).offer_speed_min)
+        key = (ladder, offer, self._knobs_of(job).offer_speed_min, self._counts_crowd(job))
         found = self._judged.get(key)
         if found is None:
             found = self._judged[key] = self._judged_anew(job, ladder, offer)
@@ -291,20 +295,38 @@ class Dally:
             ladder, number=number, step_s=step_s, speed_min=self._knobs_of(job).offer_speed_min
         )
         found = _Judged(rung, max(step_s, ladder.rungs[rung].step_s))
-        return self._beside_others(job, offer, found) if rung and offer.beside else found
+        if not rung or not self._counts_crowd(job):
+            return found
+        beside = offer.beside()
+        return self._beside_others(job, offer, found, beside) if beside else found
 
-    def _beside_others(self, job: Job, offer: Offer, alone: _Judged) -> _Judged:
+    def _counts_crowd(self, job: Job) -> bool:
+        """Whether the gangs on its links make it hold out longer."""
+        knobs = self._knobs_of(job)
+        return knobs.crowding_weight > 0 and knobs.timers in LEARNING
+
+    def _beside_others(
+        self, job: Job, offer: Offer, alone: _Judged, beside: tuple[Neighbour, ...]
+    ) -> _Judged:
         """The same on links that others use; what nobody can tell apart is not counted."""
         times = self._snapshot.step_times
         assert times is not None
-        own, *theirs = times.shared_steps(job, offer.placement, offer.beside)
+        own, *theirs = times.shared_steps(job, offer.placement, beside)
         others = tuple(
             (gang, step.longer_s)
-            for gang, step in zip(offer.beside, theirs, strict=True)
+            for gang, step in zip(beside, theirs, strict=True)
             if step.longer_s > TIE_GAP * step.before_s
         )
         own_s = own.longer_s if own.longer_s > TIE_GAP * own.before_s else 0.0
-        return replace(alone, step_s=alone.step_s + own_s, own_s=own_s, others=others)
+        if not own_s and not others:
+            return alone
+        return replace(
+            alone,
+            step_s=alone.step_s + own_s,
+            own_s=own_s,
+            others=others,
+            gangs_beside=len(beside),
+        )
 
     def _domains(self, placement: Placement, tier: int) -> int:
         """How many domains of a level the placement touches."""

@@ -31,8 +31,9 @@ class Offer:
     """
 
     placement: Placement
-    beside: tuple[Neighbour, ...] = ()
-    """Gangs that share a way out of a node or a wider domain with it."""
+    beside: Callable[[], tuple[Neighbour, ...]] = tuple
+    """Gangs that share a way out of a node or a wider domain with it; to be asked when the offer is
+    first looked at, and only if that matters."""
 
 
 Key = tuple[float | int | str, ...]

@@ -123,6 +123,23 @@ EXAMPLES: list[tuple[Blocked, str]] = [
         "waiting for one rack, however long (its timer is infinite); "
         "32 GPUs are free now across 3 racks, where a step would take 2.3x as long",
     ),
+    (
+        WaitingForCloserTier(
+            level=RACK,
+            until=at(3600),
+            timer=Duration(6 * HOUR),
+            timer_samples=0,
+            timer_reason=TimerReason.SHARING,
+            offered_level=LevelName("cluster"),
+            gpus_free_at_offer=32,
+            domains_at_offer=3,
+            step_slowdown=2.31,
+            gangs_beside=2,
+        ),
+        "waiting for one rack until 1970-01-01 01:00:00 UTC (timer 6 h, what it and those on its "
+        "links would lose by each other); 32 GPUs are free now across 3 racks, where a step would "
+        "take 2.3x as long beside 2 gangs on its links",
+    ),
     *(
         (
             WaitingForCloserTier(
