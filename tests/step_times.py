@@ -50,7 +50,9 @@ class SaidStepTimes:
         """See StepTimes."""
         gangs = [(job, placement), *((each.job, each.placement) for each in beside)]
         alone = [(gang.name, self.step_s(gang, place)) for gang, place in gangs]
-        return tuple(SharedStep(s, s * self.crowded.get(name, 1.0)) for name, s in alone)
+        return tuple(
+            SharedStep(before_s=s, after_s=s * self.crowded.get(name, 1.0)) for name, s in alone
+        )
 
     def prior_ladder(self, job: Job) -> Ladder:
         """See StepTimes."""

@@ -74,7 +74,7 @@ class Measurements(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbour:
     """A gang that runs, or is about to, on links that another one would use as well."""
 
@@ -84,7 +84,7 @@ class Neighbour:
     """In all its attempts."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SharedStep:
     """Step times of a gang without a newcomer on its links and with him."""
 

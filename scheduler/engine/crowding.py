@@ -51,14 +51,20 @@ class Crowd:
             if job.id in standing.moving:
                 crowd.add(job, standing.moving[job.id][0])
             elif job.phase is not JobPhase.STOPPING and job.stop_requested is None:
-                crowd.put(Neighbour(job, gang.attempt.placement, gang.run_time(snapshot.now)))
+                crowd.put(
+                    Neighbour(
+                        job=job,
+                        placement=gang.attempt.placement,
+                        ran_for=gang.run_time(snapshot.now),
+                    )
+                )
         for job_id, placement in standing.promises.items():
             crowd.add(standing.line[job_id].job, placement)
         return crowd
 
     def add(self, job: Job, placement: Placement) -> None:
         """A job comes to run there."""
-        self.put(Neighbour(job, placement, job.ran_for))
+        self.put(Neighbour(job=job, placement=placement, ran_for=job.ran_for))
 
     def put(self, gang: Neighbour) -> None:
         """The gang is there."""

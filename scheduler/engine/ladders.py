@@ -16,7 +16,7 @@ from scheduler.domain.snapshot import Neighbour, SharedStep, StepTimes
 from scheduler.domain.topology import Level, Node, TopologyTree
 from scheduler.engine.distance import gang_shape
 from scheduler.engine.free_gpus import FreeGpus
-from scheduler.engine.link_loads import LinkLoads
+from scheduler.engine.link_loads import UNMOVED, LinkLoads
 from scheduler.engine.placing import place_gang
 from scheduler.network.cluster_fabric import fabric_of_cluster
 from scheduler.network.fabric import Fabric
@@ -244,7 +244,7 @@ class NoDistance(Ladders):
         self, job: Job, placement: Placement, beside: tuple[Neighbour, ...]
     ) -> tuple[SharedStep, ...]:
         """See StepTimes."""
-        return tuple(SharedStep(0.0, 0.0) for _ in range(len(beside) + 1))
+        return tuple(UNMOVED for _ in range(len(beside) + 1))
 
     def prior_ladder(self, job: Job) -> Ladder:
         """See StepTimes."""

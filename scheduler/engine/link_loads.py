@@ -14,6 +14,9 @@ from scheduler.network.sensitivity import SensitivityTable
 from scheduler.network.shape import Shape
 from scheduler.network.sharing import Load, SharedLinks
 
+UNMOVED = SharedStep(before_s=0.0, after_s=0.0)
+"""Of a gang that is on no link."""
+
 LOADS_KEPT = 20_000
 """Gangs whose loads are kept at hand."""
 
@@ -34,7 +37,7 @@ class LinkLoads:
         """See StepTimes."""
         own = self._load(job, placement)
         if own is None:
-            return tuple(SharedStep(0.0, 0.0) for _ in range(len(beside) + 1))
+            return tuple(UNMOVED for _ in range(len(beside) + 1))
         others = [self._load(each.job, each.placement) for each in beside]
         links: SharedLinks[int, LinkKey] = SharedLinks(self._capacities)
         on_links = [(number, load) for number, load in zip(count(1), others) if load is not None]
@@ -42,11 +45,13 @@ class LinkLoads:
             links.start(number, load)
         before = {number: links.step_s(number) for number, _ in on_links}
         links.start(0, own)
-        steps = [SharedStep(own.step_s(), links.step_s(0))]
+        steps = [SharedStep(before_s=own.step_s(), after_s=links.step_s(0))]
         for number in range(1, len(others) + 1):
             known = before.get(number)
             steps.append(
-                SharedStep(0.0, 0.0) if known is None else SharedStep(known, links.step_s(number))
+                UNMOVED
+                if known is None
+                else SharedStep(before_s=known, after_s=links.step_s(number))
             )
         return tuple(steps)
 

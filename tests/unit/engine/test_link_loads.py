@@ -25,7 +25,9 @@ def talking(name: str, profile: CommunicationProfile = TALKS) -> Job:
 
 
 def beside(job: Job, *nodes: str) -> Neighbour:
-    return Neighbour(job, a_placement(PICTURE, job, dict.fromkeys(nodes, 1)), Duration(0))
+    return Neighbour(
+        job=job, placement=a_placement(PICTURE, job, dict.fromkeys(nodes, 1)), ran_for=Duration(0)
+    )
 
 
 def test_two_gangs_across_the_same_racks_slow_each_other_down() -> None:

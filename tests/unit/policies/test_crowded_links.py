@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ def a_world(
     running: Sequence[tuple[Job, Mapping[str, int]]] = ((WIDE, ACROSS), *HALF),
     now: Instant = Instant(0),
     cluster: str = TWO_RACKS,
-    **knobs: object,
+    **knobs: Any,
 ) -> Snapshot:
     return replace(
         a_snapshot(
@@ -45,7 +46,7 @@ def a_world(
             pending=pending,
             running=running,
             now=now,
-            knobs=replace(PolicyKnobs(), **knobs),  # type: ignore[arg-type]  # any knob
+            knobs=replace(PolicyKnobs(), **knobs),
         ),
         step_times=SaidStepTimes({}, crowded=crowded),
     )
@@ -106,7 +107,7 @@ def test_it_holds_out_as_long_as_they_lose_by_each_other(
         pytest.param({"timers": Timers.FIXED, "fixed_timer": Duration(0)}, id="timers are set"),
     ],
 )
-def test_it_starts_at_once_where_the_knobs_say_so(knobs: Mapping[str, object]) -> None:
+def test_it_starts_at_once_where_the_knobs_say_so(knobs: Mapping[str, Any]) -> None:
     job = a_job("s", workers=2)
     assert started(planned(a_world(job, crowded={"s": 3.0}, **knobs))) == ["s"]
 
