@@ -32,6 +32,8 @@ class Chapter(StrEnum):
 
     CELLS = "cells"
     """All policies over traces, loads and congestion."""
+    COMPANIONS = "companions"
+    """Ours with one of two parts off, in every cell."""
     ABLATIONS = "ablations"
     TROUBLE = "trouble"
     """Node failures, bursts and a load step."""
@@ -87,10 +89,12 @@ def runs(size: Size) -> Iterator[StudyRun]:
 
 def _full_runs(size: Size) -> Iterator[StudyRun]:
     chosen = [variant for variant in variants() if variant.name in size.policies]
-    if Chapter.CELLS in size.chapters:
-        companions = [variant for variant in ablations() if variant.name in COMPANIONS]
+    met = list(chosen) if Chapter.CELLS in size.chapters else []
+    if Chapter.COMPANIONS in size.chapters:
+        met += [variant for variant in ablations() if variant.name in COMPANIONS]
+    if met:
         for square in range(size.squares):
-            yield from _product(_square(square), [*chosen, *companions], size)
+            yield from _product(_square(square), met, size)
     if Chapter.ABLATIONS in size.chapters:
         central = [Cell(workload=name, load=0.9, congestion=4.0) for name in CENTRAL]
         ours = [variant for variant in variants() if variant.name == OURS]

@@ -1,6 +1,7 @@
 """What stopping a gang costs its job, and how long it runs undisturbed."""
 
 from dataclasses import replace
+from math import ceil
 
 from scheduler.domain.instants import DAY, HOUR, Duration, Instant, after
 from scheduler.domain.job import Job, JobSpec
@@ -71,3 +72,33 @@ def bears_another(job: Job, ran_for: Duration, price: Duration, knobs: PolicyKno
 def bears_it_now(job: Job, knobs: PolicyKnobs, now: Instant) -> bool:
     """Whether it was not stopped too often in the last hour."""
     return job.evictions.since(after(now, Duration(-HOUR))) < knobs.evictions_per_hour
+
+
+def bears_it_again_at(job: Job, knobs: PolicyKnobs) -> Instant | None:
+    """From when on it was not stopped too often in the last hour; None: it never is to be."""
+    if knobs.evictions_per_hour <= 0:
+        return None
+    recent = job.evictions.recent[-knobs.evictions_per_hour :]
+    if len(recent) < knobs.evictions_per_hour:
+        return Instant(0)
+    return after(recent[0], Duration(HOUR + 1))
+
+
+def bears_another_in(
+    job: Job, ran_for: Duration, ran: Duration, knobs: PolicyKnobs
+) -> Duration | None:
+    """How much longer it runs until it bears one more stop; None: however long, it does not.
+
+    `ran_for` in all, `ran` since it started last. A stop is cheapest just after a checkpoint.
+    """
+    if bears_another(job, ran_for, price_of_stop(job.spec, ran, knobs), knobs):
+        return Duration(0)
+    if not knobs.lost_share_max or not job.spec.checkpoint.is_declared:
+        # What is lost with it grows at least as fast as what it bears.
+        return None
+    least = (job.evictions.lost + restart_cost(job.spec, knobs)) / knobs.lost_share_max
+    longer = max(1, ceil(least) - ran_for)
+    if saves_when_told(job.spec):
+        return Duration(longer)
+    interval = max(1, checkpoint_interval(job.spec, knobs))
+    return Duration(-(-(ran + longer) // interval) * interval - ran)

@@ -5,6 +5,8 @@ Under any order a large gang starves behind a stream of small jobs. One that has
 start there. Aging (`aging_after`) puts every such job first, and is off unless chosen.
 """
 
+from math import ceil
+
 from scheduler.domain.instants import Duration, Instant, after, elapsed
 from scheduler.domain.job import Job
 from scheduler.domain.snapshot import RunningGang, Snapshot
@@ -50,9 +52,14 @@ class Elders:
 
 def is_protected(gang: RunningGang, snapshot: Snapshot) -> bool:
     """Whether a gang that held a domain still stands under protection."""
+    return snapshot.now < protected_until(gang, snapshot)
+
+
+def protected_until(gang: RunningGang, snapshot: Snapshot) -> Instant:
+    """The end of that; before all if it never held one."""
     job = gang.job
     if job.waiting is None or job.waiting.held is None:
-        return False
+        return Instant(0)
     placed_at = gang.attempt.created_at
     waited = elapsed(job.submitted_at, placed_at)
-    return elapsed(placed_at, snapshot.now) < snapshot.knobs.protected_share * waited
+    return after(placed_at, Duration(ceil(snapshot.knobs.protected_share * waited)))

@@ -15,6 +15,8 @@ from scheduler.domain.knobs import JobOrder, NetworkMoves, PolicyKnobs
 from scheduler.domain.placement import Placement
 from scheduler.domain.restarts import (
     bears_another,
+    bears_another_in,
+    bears_it_again_at,
     bears_it_now,
     is_movable,
     price_of_stop,
@@ -23,7 +25,7 @@ from scheduler.domain.restarts import (
 )
 from scheduler.domain.snapshot import RunningGang, Snapshot
 from scheduler.network.iteration import TIE_GAP
-from scheduler.policies.elders import is_protected
+from scheduler.policies.elders import is_protected, protected_until
 from scheduler.policies.holding_out import LONGEST
 from scheduler.policies.ordering import GITTINS_CLASSES, LAS_CLASSES
 from scheduler.policies.remaining import remaining_time
@@ -80,19 +82,32 @@ class Moves:
         )
 
     def next_stop_at(self) -> Instant | None:
-        """When the first running gang leaves its class, or has run for its quantum."""
+        """When the first running gang leaves its class, or may be stopped for the order."""
         now = self._snapshot.now
         classes = GITTINS_CLASSES if self._order.is_learned else LAS_CLASSES
         found: list[Instant] = []
         for gang in self._snapshot.holding:
             job = gang.job
             left = classes.leaves_in(job.spec.gpus * gang.run_time(now), gpus=job.spec.gpus)
-            settles = quantum(job.spec, self._knobs(job)) - self._present_run(gang)
             if left is not None:
                 found.append(after(now, Duration(left)))
-            if settles > 0:
-                found.append(after(now, Duration(settles)))
+            settled = self._settled_at(gang)
+            if settled is not None and settled > now:
+                found.append(settled)
         return min(found, default=None)
+
+    def _settled_at(self, gang: RunningGang) -> Instant | None:
+        """When all bounds on stopping it are over, if it runs on; None: never, or not by time."""
+        job, now, knobs = gang.job, self._snapshot.now, self._knobs(gang.job)
+        if not is_movable(job.spec) or gang.attempt.running_since is None:
+            return None
+        ran = self._present_run(gang)
+        again = bears_it_again_at(job, knobs)
+        longer = bears_another_in(job, gang.run_time(now), ran, knobs)
+        if again is None or longer is None:
+            return None
+        settles = Duration(max(0, quantum(job.spec, knobs) - ran, longer))
+        return max(after(now, settles), again, protected_until(gang, self._snapshot))
 
     def price(self, gang: RunningGang) -> Duration:
         """See interface.Moves."""

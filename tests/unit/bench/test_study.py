@@ -118,6 +118,7 @@ def test_every_part_of_the_study_can_be_run_alone() -> None:
         assert {run.cell.workload for run in alone} == {"itp06"}
         parts = {run.variant.name for run in alone if run.variant.is_ablation}
         assert (len(parts) > len(COMPANIONS)) is (chapter is Chapter.ABLATIONS)
+        assert (parts == set(COMPANIONS)) is (chapter is Chapter.COMPANIONS)
         assert any(run.cell.trouble for run in alone) is (chapter is Chapter.TROUBLE)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from scheduler.domain.communication import CommunicationProfile
-from scheduler.domain.ids import JobId, NodeName
+from scheduler.domain.ids import JobId, LevelName, NodeName
 from scheduler.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant
 from scheduler.domain.job import CheckpointRequest, Job, JobPhase, StopCause
 from scheduler.domain.knobs import JobOrder, NetworkMoves, PolicyKnobs
@@ -330,6 +330,47 @@ def test_a_gang_is_not_stopped_before_its_quantum() -> None:
     assert stopped(plan) == []
     # The loop is called when it has run for two checkpoint intervals.
     assert plan.next_wakeup == at(10 * 3600 + 600)
+
+
+HELD = WaitEpisode(
+    began_at=at(0), held=HeldDomain(level=LevelName("rack"), path=("r1",), since=at(0))
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "since_s", "end_s"),
+    [
+        pytest.param(
+            {"evictions": Evictions(recent=(at(35_000), at(35_500), at(35_600)))},
+            0,
+            35_000 + 3600 + 1e-6,
+            id="thrice in an hour",
+        ),
+        pytest.param(
+            {"ran_for": Duration(0), "evictions": Evictions(lost=Duration(3600 * SECOND))},
+            0,
+            # 3630 s are a tenth of 36,300 s, and the next checkpoint after that is at 36,600 s.
+            36_600,
+            id="a tenth of its run time",
+        ),
+        pytest.param(
+            {"submitted_at": at(1_000), "waiting": HELD}, 33_000, 33_000 + 16_000, id="protection"
+        ),
+    ],
+)
+def test_the_loop_is_called_when_the_bounds_on_a_stop_end(
+    changes: dict[str, Any], since_s: float, end_s: float
+) -> None:
+    def at_instant(now: Instant) -> Plan:
+        gang = on(replace(victim(), **changes), "r1-n0", since=at(since_s))
+        return planned(
+            a_world(a_job("new"), running=[gang, *full(victim())[1:]], knobs=ORDER_STOPS, now=now)
+        )
+
+    plan = at_instant(NOW)
+    assert stopped(plan) == []
+    assert plan.next_wakeup == at(end_s)
+    assert [each[0] for each in stopped(at_instant(at(end_s)))] == ["id-v"]
 
 
 def test_jobs_still_hold_out_for_closer_gpus_where_the_order_may_stop() -> None:
