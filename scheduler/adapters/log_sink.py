@@ -10,6 +10,7 @@ WARNINGS = frozenset(
         "cluster_unavailable",
         "deposed",
         "lease_lapsed",
+        "store_restored",
         "unknown_workers",
     }
 )

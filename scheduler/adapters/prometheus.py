@@ -16,7 +16,10 @@ _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 _WAITS_S: Final = (1.0, 10.0, 60.0, 300.0, 1_800.0, 3_600.0, 14_400.0, 86_400.0, 604_800.0)
 _SIZE_CLASSES: Final = ((0, "0"), (1, "1"), (8, "2-8"), (64, "9-64"), (512, "65-512"))
 
-_TROUBLES: Final = ("store_unavailable", "cluster_unavailable", "deposed", "lease_lapsed")
+_TROUBLES: Final = (
+    *("store_unavailable", "store_restored"),
+    *("cluster_unavailable", "deposed", "lease_lapsed"),
+)
 
 
 class Metrics:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from scheduler.domain.copying import replace
+from scheduler.domain.errors import StoreRestoredError
 from scheduler.domain.ids import JobId, Sequence
 from scheduler.domain.job import AttemptPhase, Job, JobPhase
 from scheduler.domain.reservation import Reservation
@@ -56,9 +57,10 @@ class LiveJobs:
         """Write a unit of the loop's own, of which the loop notes here what it says of jobs.
 
         If nobody else has written since the store was read, it need not be read again. Raises what
-        the store's `write` raises.
+        the store's `write` raises, and StoreRestoredError.
         """
         sequence = store.write(unit)
+        self._must_go_on_from_here(sequence)
         for change in unit.changes:
             if isinstance(change, _LESSONS):
                 self.has_lessons = True
@@ -66,15 +68,24 @@ class LiveJobs:
             self.sequence = sequence
 
     def refresh(self, store: JobStore) -> bool:
-        """Read what has been written since the last time; whether anything here changed."""
+        """Read what has been written since the last time; whether anything here changed.
+
+        Raises StoreRestoredError.
+        """
         if self.sequence is not None and store.sequence() == self.sequence:
             return False
         state = store.live(self.sequence)
+        self._must_go_on_from_here(state.sequence)
         if state.is_whole:
             self.forget()
         changed = self._take(state) or state.is_whole
         self.sequence = state.sequence
         return changed
+
+    def _must_go_on_from_here(self, sequence: Sequence) -> None:
+        """Raise StoreRestoredError if the store is where it was before."""
+        if self.sequence is not None and sequence < self.sequence:
+            raise StoreRestoredError("sequence", known=self.sequence, found=sequence)
 
     @property
     def held_besides(self) -> tuple[Reservation, ...]:

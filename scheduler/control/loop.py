@@ -38,6 +38,7 @@ from scheduler.domain.errors import (
     ClusterUnavailableError,
     LeaseLapsedError,
     StaleEpochError,
+    StoreRestoredError,
     StoreUnavailableError,
 )
 from scheduler.domain.ids import Epoch, JobId, QueueName, Sequence
@@ -138,6 +139,11 @@ class ControlLoop:
             self._take_up_again()
             self._outside.sink.emit("lease_lapsed", {})
             return now  # It is renewed before all else.
+        except StoreRestoredError as error:
+            # Whatever was known, the store has not seen it: the term begins anew, with a look at
+            # every gang. One made in this term that it does not know shows that it is older.
+            self._begin_term(None)
+            self._outside.sink.emit("store_restored", {"error": str(error)})
         except StoreUnavailableError as error:
             # What of the last unit was written is not known: read everything again.
             self._begin_term(None)

@@ -10,6 +10,8 @@
   + HistoryGoneError           changes since that version are no longer kept: read anew
   + StaleEpochError            a write by a leader that has been deposed
   + LeaseLapsedError           the leader has not renewed its lease in time, and must not act
+  + StoreRestoredError         the database is as it was before: a backup was put back under us
+  + StoreReplacedError         another file lies where the database was opened
   + IdempotencyMismatchError   an idempotency key came back with another body
   + AlreadyServingError        another server holds the data folder or the leadership
   + StoreUnavailableError      the database does not answer or refuses writes; try again
@@ -144,6 +146,27 @@ class LeaseLapsedError(SchedulerError):
 
     def __init__(self) -> None:
         super().__init__("the lease was not renewed in time")
+
+
+class StoreRestoredError(SchedulerError):
+    """The store went back to what it was before: a backup was restored while it was in use."""
+
+    code = "StoreRestored"
+
+    def __init__(self, what: str, *, known: int, found: int) -> None:
+        super().__init__(f"the database was restored: {what} {found} where {known} had been seen")
+        self.known = known
+        self.found = found
+
+
+class StoreReplacedError(SchedulerError):
+    """Another file lies where the database was opened; what is written goes nowhere."""
+
+    code = "StoreReplaced"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} is not the file that was opened: start the server anew")
+        self.path = path
 
 
 class IdempotencyMismatchError(SchedulerError):

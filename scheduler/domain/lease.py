@@ -60,3 +60,5 @@ class Term:
     epoch: Epoch
     renewed_s: float
     """When it last asked for the renewal that it got."""
+    renewals: int = 0
+    """How many it knows of."""

@@ -12,7 +12,8 @@ class Leadership(Protocol):
         """Take or renew the leadership; the epoch while this process leads, else None.
 
         Called at the start of every tick. A challenger takes over only when it has seen the holder
-        fail to renew for the lease time on its own monotonic clock.
+        fail to renew for the lease time on its own monotonic clock. Raises StoreRestoredError where
+        the store has gone back to before the last renewal; the term goes on.
         """
         ...
 

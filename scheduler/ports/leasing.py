@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from scheduler.domain.errors import StoreRestoredError
 from scheduler.domain.ids import Epoch
 from scheduler.domain.lease import LeaseRow, LeaseTimes, Sighting, Term
 
@@ -18,8 +19,8 @@ class LeaseStore(Protocol):
         """Begin a new epoch for `holder`; None if the lease is not as `seen` any more."""
         ...
 
-    def renew_lease(self, epoch: Epoch) -> bool:
-        """Count a renewal; False if that epoch is over."""
+    def renew_lease(self, epoch: Epoch) -> int | None:
+        """Count a renewal; how many there are now. None if that epoch is over."""
         ...
 
     def leave_lease(self, epoch: Epoch) -> None:
@@ -48,7 +49,7 @@ class LeaseLeadership:
         self._sighting: Sighting | None = None
 
     def lead(self) -> Epoch | None:
-        """Take or renew the leadership."""
+        """Take or renew the leadership. Raises StoreRestoredError if renewals are gone."""
         # Read before the store is asked: a slow answer shortens our term, never lengthens it.
         now_s = self._monotonic()
         if self._term is not None:
@@ -80,8 +81,12 @@ class LeaseLeadership:
     def _renew(self, term: Term, *, now_s: float) -> Epoch | None:
         if now_s - term.renewed_s < self._times.renew_s:
             return term.epoch
-        if not self._store.renew_lease(term.epoch):
+        renewals = self._store.renew_lease(term.epoch)
+        if renewals is None:
             self._term = self._sighting = None
             return None
-        self._term = Term(epoch=term.epoch, renewed_s=now_s)
+        self._term = Term(epoch=term.epoch, renewed_s=now_s, renewals=renewals)
+        # More than one on: an earlier one whose answer got lost.
+        if renewals <= term.renewals:
+            raise StoreRestoredError("renewal", known=term.renewals, found=renewals)
         return term.epoch

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 
 import httpx2
 import pytest
@@ -169,6 +170,20 @@ def test_a_forgotten_version_is_told_and_ends_the_watch(door: FrontDoor) -> None
 
     assert told(event)[0] == "ERROR"
     assert json.loads(event["data"])["problem"]["reason"] == "Gone"
+
+
+@pytest.mark.parametrize("path", [JOBS, "/api/v1/events"])
+def test_a_watch_under_which_a_backup_is_put_back_ends(door: FrontDoor, path: str) -> None:
+    with serving(door) as live, live.client() as admin:
+        assert isinstance(door.store, MemoryStore)
+        backup = deepcopy(door.store._tables)
+        admin.post(JOBS, json=a_file("a"))
+        with watching(live, f"{path}?watch=true&resourceVersion=0") as events:
+            assert json.loads(next(events)["data"])
+            door.store._tables = backup
+            told_since = list(events)
+    if path == JOBS:
+        assert json.loads(told_since[-1]["data"])["problem"]["reason"] == "Gone"
 
 
 @pytest.mark.parametrize(

@@ -341,14 +341,14 @@ class MemoryStore:
             self._tables.lease = LeaseRow(holder=holder, epoch=epoch, renewals=0)
             return epoch
 
-    def renew_lease(self, epoch: Epoch) -> bool:
+    def renew_lease(self, epoch: Epoch) -> int | None:
         """Count a renewal."""
         with self._lock:
             lease = self._tables.lease
             if lease.epoch != epoch:
-                return False
+                return None
             self._tables.lease = replace(lease, renewals=lease.renewals + 1)
-            return True
+            return self._tables.lease.renewals
 
     def leave_lease(self, epoch: Epoch) -> None:
         """Say that nobody holds the lease."""

@@ -32,6 +32,7 @@ from scheduler.adapters.sql.hints import Callbacks, Listener
 from scheduler.adapters.sql.live_queries import LiveReader, all_reservations
 from scheduler.adapters.sql.migrating import check_schema, expect_database
 from scheduler.adapters.sql.observing import NobodyObserves, StoreObserver
+from scheduler.adapters.sql.opened_file import OpenedFile
 from scheduler.adapters.sql.stuck_rows import StuckRows
 from scheduler.adapters.sql.writer import Transaction, Writer
 from scheduler.domain import ids
@@ -131,6 +132,7 @@ class SqlStore:
         self._engines = engines
         self._observer = observer
         self._lock = lock
+        self._file = OpenedFile(engines.path)
         self._stuck = StuckRows()
         self._live = LiveReader(self._stuck)
         self._callbacks = Callbacks()
@@ -439,8 +441,9 @@ class SqlStore:
         taking = partial(server_rows.take_lease, seen=seen, holder=holder)
         return self._change(taking, is_urgent=True)
 
-    def renew_lease(self, epoch: Epoch) -> bool:
-        """Count a renewal."""
+    def renew_lease(self, epoch: Epoch) -> int | None:
+        """Count a renewal. Raises StoreReplacedError."""
+        self._file.check()
         return self._change(partial(server_rows.renew_lease, epoch=epoch), is_urgent=True)
 
     def leave_lease(self, epoch: Epoch) -> None:

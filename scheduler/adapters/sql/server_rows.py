@@ -73,7 +73,12 @@ _OF_EPOCH = leader.c.epoch == bindparam("wanted_epoch")
 _TAKE = update(leader).where(
     _THE_LEASE, _OF_EPOCH, leader.c.renewals == bindparam("wanted_renewals")
 )
-_RENEW = update(leader).where(_THE_LEASE, _OF_EPOCH).values(renewals=leader.c.renewals + 1)
+_RENEW = (
+    update(leader)
+    .where(_THE_LEASE, _OF_EPOCH)
+    .values(renewals=leader.c.renewals + 1)
+    .returning(leader.c.renewals)
+)
 _LEAVE = update(leader).where(_THE_LEASE, _OF_EPOCH).values(holder="")
 
 
@@ -99,9 +104,10 @@ def take_lease(transaction: Transaction, *, seen: LeaseRow, holder: str) -> Epoc
     return epoch if taken.rowcount else None
 
 
-def renew_lease(transaction: Transaction, epoch: Epoch) -> bool:
-    """Count a renewal of that epoch, if it is still the current one."""
-    return transaction.connection.execute(_RENEW, {"wanted_epoch": epoch}).rowcount > 0
+def renew_lease(transaction: Transaction, epoch: Epoch) -> int | None:
+    """Count a renewal of that epoch, if it is still the current one; how many there are now."""
+    renewals: int | None = transaction.connection.scalar(_RENEW, {"wanted_epoch": epoch})
+    return renewals
 
 
 def leave_lease(transaction: Transaction, epoch: Epoch) -> None:
