@@ -1,5 +1,6 @@
 """What all wire types share: camelCase on the wire, snake_case in Python, nothing unknown."""
 
+import re
 from math import isfinite
 from typing import Literal
 
@@ -9,6 +10,9 @@ from pydantic.alias_generators import to_camel
 API_VERSION: Literal["dally/v1"] = "dally/v1"
 NUMBER_LENGTH_MAX = 19
 """Digits of a number, in bodies and in texts."""
+
+_NUMBER = re.compile(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?", re.IGNORECASE)
+"""Python reads more than that as a number, e.g. 1_0."""
 
 
 class Wire(BaseModel):
@@ -39,7 +43,7 @@ def value_of(text: str) -> JsonValue:
     """
     if text in ("true", "false"):
         return text == "true"
-    if len(text) > NUMBER_LENGTH_MAX:
+    if len(text) > NUMBER_LENGTH_MAX or not _NUMBER.fullmatch(text):
         return text
     for reader in (int, float):
         try:

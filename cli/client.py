@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import httpx2
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -52,15 +52,63 @@ class Listed:
     """All of it."""
 
 
+def is_segment(name: str) -> bool:
+    """Whether the name can be a part of a path: others would make it another path."""
+    return name not in ("", ".", "..") and "/" not in name
+
+
+def segment(noun: str, name: str) -> str:
+    """The name as a part of a path. Raises CommandError for one that can not be one."""
+    if not is_segment(name):
+        raise CommandError(
+            f"no {noun} is named {name!r}" if name else f"the name of a {noun} is empty",
+            reason="InvalidName",
+            way_out=f"dally get {noun}s",
+        )
+    return quote(name, safe="")
+
+
+def _address(server: str) -> str:
+    """The address without a slash at its end. Raises CommandError if it is none."""
+    try:
+        parts = urlsplit(server)
+        is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_one = False
+    if not is_one or not server.isprintable() or " " in server:
+        raise _no_address(server, "it has to begin with http:// or https:// and name a host")
+    return server.rstrip("/")
+
+
+def _no_address(server: str, detail: str) -> CommandError:
+    return CommandError(
+        f"{server!r} is not a server address: {detail}",
+        reason="InvalidServer",
+        way_out="--server http://HOST:PORT",
+    )
+
+
+def _headers(token: str) -> dict[str, str]:
+    """Raises CommandError for a token that no header can carry; it is not shown."""
+    headers = {"Accept": "application/json, application/problem+json"}
+    if token:
+        if not token.isascii() or not token.isprintable() or " " in token:
+            raise CommandError(
+                "the token has characters that no token has",
+                reason="InvalidToken",
+                way_out="dally config set-context NAME --server URL --token TOKEN",
+            )
+        headers["Authorization"] = f"Bearer {token}"
+    return headers
+
+
 class Client:
     """Talks to one server as one caller. Close it, or use it in a `with`."""
 
     def __init__(self, context: Context) -> None:
         self.project = context.project
-        self.server = context.server.rstrip("/")
-        headers = {"Accept": "application/json, application/problem+json"}
-        if context.token:
-            headers["Authorization"] = f"Bearer {context.token}"
+        self.server = _address(context.server)
+        headers = _headers(context.token)
         try:
             self._http = httpx2.Client(
                 base_url=self.server,
@@ -70,11 +118,7 @@ class Client:
                 verify=not self.server.startswith("http://"),
             )
         except (httpx2.InvalidURL, ValueError) as error:
-            raise CommandError(
-                f"{context.server!r} is not a server address: {error}",
-                reason="InvalidServer",
-                way_out="--server http://HOST:PORT",
-            ) from error
+            raise _no_address(context.server, str(error)) from error
 
     def __enter__(self) -> Self:
         return self
@@ -89,18 +133,16 @@ class Client:
 
     def job_path(self, name: str, *more: str, project: str | None = None) -> str:
         """Path of a job or of something below it."""
-        return "/".join(
-            (self.jobs_path(project), *(quote(part, safe="") for part in (name, *more)))
-        )
+        return "/".join((self.jobs_path(project), segment("job", name), *more))
 
     def jobs_path(self, project: str | None = None) -> str:
         """Path of a project's jobs."""
-        return f"/api/v1/projects/{quote(project or self.project, safe='')}/jobs"
+        return f"/api/v1/projects/{segment('project', project or self.project)}/jobs"
 
     def profiles_path(self, name: str = "", *, project: str | None = None) -> str:
         """Path of a project's model profiles, or of one of them."""
-        path = f"/api/v1/projects/{quote(project or self.project, safe='')}/profiles"
-        return f"{path}/{quote(name, safe='')}" if name else path
+        path = f"/api/v1/projects/{segment('project', project or self.project)}/profiles"
+        return f"{path}/{segment('profile', name)}" if name else path
 
     def get(self, path: str, parameters: Parameters | None = None) -> JsonObject:
         """GET a JSON object. Raises ServerError, UnreachableError."""

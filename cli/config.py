@@ -3,7 +3,9 @@
 A flag wins over a variable, a variable over the file.
 """
 
+import fcntl
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -69,22 +71,36 @@ def load() -> ConfigFile:
         return ConfigFile()
     try:
         return ConfigFile.model_validate(yaml.safe_load(path.read_text()) or {})
-    except (OSError, yaml.YAMLError, ValidationError) as error:
+    except (OSError, yaml.YAMLError, ValueError) as error:
         raise CommandError(
-            f"can't read {path}: {error}",
+            f"can't read {path}: {_in_a_line(error)}",
             reason="InvalidConfig",
             way_out=f"mend or remove {path}",
         ) from error
 
 
-def save(config: ConfigFile) -> None:
-    """Write the file, readable by its owner alone since it holds tokens."""
+def _in_a_line(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(str(step) for step in first["loc"])
+        return f"{place}: {first['msg']}" if place else first["msg"]
+    return " ".join(str(error).split())
+
+
+def change(make: Callable[[ConfigFile], ConfigFile]) -> None:
+    """Write what `make` makes of the file, readable by its owner alone since it holds tokens.
+
+    One at a time: of two that change it at once, none loses what the other has written.
+    """
     path = path_of_file()
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".new")
-    draft.touch(mode=0o600)
-    draft.write_text(yaml.safe_dump(config.model_dump(), sort_keys=False))
-    draft.replace(path)
+    with path.with_name(f"{path.name}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        changed = make(load())
+        draft = path.with_name(f"{path.name}.new")
+        draft.touch(mode=0o600)
+        draft.write_text(yaml.safe_dump(changed.model_dump(), sort_keys=False))
+        draft.replace(path)
 
 
 def resolve(choices: Choices) -> Context:

@@ -9,12 +9,13 @@ from cli import output
 from cli.command import DallyGroup, Session, command
 from cli.config import (
     DEFAULT_PROJECT,
+    ConfigFile,
     Context,
+    change,
     expect_context,
     load,
     path_of_file,
     resolve,
-    save,
 )
 from cli.release import skew, version_of_client
 from cli.root import dally
@@ -38,18 +39,20 @@ dally.add_command(auth)
 @click.option("--use/--no-use", default=True, help="Make it the current one.")
 def set_context(session: Session, *, name: str, use: bool) -> None:
     """Make or change a context; flags not given keep their values."""
-    before = load()
-    old = before.contexts.get(name, Context())
     choices = session.choices
-    changed = Context(
-        server=choices.server or old.server,
-        token=choices.token or old.token,
-        project=choices.project or old.project or DEFAULT_PROJECT,
-    )
-    contexts = {**before.contexts, name: changed}
-    save(
-        before.model_copy(update={"contexts": contexts, "current": name if use else before.current})
-    )
+
+    def with_it(before: ConfigFile) -> ConfigFile:
+        old = before.contexts.get(name, Context())
+        changed = Context(
+            server=choices.server or old.server,
+            token=choices.token or old.token,
+            project=choices.project or old.project or DEFAULT_PROJECT,
+        )
+        contexts = {**before.contexts, name: changed}
+        current = name if use else before.current
+        return before.model_copy(update={"contexts": contexts, "current": current})
+
+    change(with_it)
     output.line(f"context {name} {'set and in use' if use else 'set'} in {path_of_file()}")
 
 
@@ -61,9 +64,12 @@ def set_context(session: Session, *, name: str, use: bool) -> None:
 @click.argument("name")
 def use_context(_session: Session, *, name: str) -> None:
     """Make a context the current one."""
-    before = load()
-    expect_context(name, before)
-    save(before.model_copy(update={"current": name}))
+
+    def with_it_current(before: ConfigFile) -> ConfigFile:
+        expect_context(name, before)
+        return before.model_copy(update={"current": name})
+
+    change(with_it_current)
     output.line(f"now using context {name}")
 
 
@@ -75,11 +81,14 @@ def use_context(_session: Session, *, name: str) -> None:
 @click.argument("name")
 def delete_context(_session: Session, *, name: str) -> None:
     """Forget a context and its token."""
-    before = load()
-    expect_context(name, before)
-    contexts = {key: value for key, value in before.contexts.items() if key != name}
-    current = "" if before.current == name else before.current
-    save(before.model_copy(update={"contexts": contexts, "current": current}))
+
+    def without_it(before: ConfigFile) -> ConfigFile:
+        expect_context(name, before)
+        contexts = {key: value for key, value in before.contexts.items() if key != name}
+        current = "" if before.current == name else before.current
+        return before.model_copy(update={"contexts": contexts, "current": current})
+
+    change(without_it)
     output.line(f"context {name} deleted")
 
 

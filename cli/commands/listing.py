@@ -4,7 +4,8 @@ Imports little: a list is what people ask for most, and importing takes longer t
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import click
 from pydantic import JsonValue
@@ -21,6 +22,8 @@ from cli.times import now, parse, span_s
 
 PAGE = 500
 LIMIT = 500
+TYPES = ("normal", "warning")
+"""Of events."""
 
 output_option = click.option(
     "-o",
@@ -192,7 +195,19 @@ def _show(
                 output.note(f"no {kind.plural} found")
 
 
-def _watch(client: Client, kind: Kind, path: str, filters: Parameters, form: str | None) -> None:
+def _any(_item: JsonValue) -> bool:
+    return True
+
+
+def _watch(
+    client: Client,
+    kind: Kind,
+    path: str,
+    filters: Parameters,
+    form: str | None,
+    *,
+    is_wanted: Callable[[JsonValue], bool] = _any,
+) -> None:
     if kind not in (JOB, EVENT):
         raise CommandError(
             f"{kind.plural} can't be watched; jobs and events can",
@@ -200,7 +215,7 @@ def _watch(client: Client, kind: Kind, path: str, filters: Parameters, form: str
             way_out="dally get jobs -w",
         )
     is_headed = True
-    for item in watched(client, path, filters):
+    for item in filter(is_wanted, watched(client, path, filters)):
         if form == "json":
             output.as_json_line(item)
         else:
@@ -228,7 +243,7 @@ def watched(client: Client, path: str, filters: Parameters) -> Iterator[JsonValu
     examples=("dally events", "dally events --for job/resnet50", "dally events --since 1h"),
 )
 @click.option("--for", "subject", metavar="job/NAME", help="Events of one job.")
-@click.option("--types", help="Normal or Warning.")
+@click.option("--types", help="Normal or Warning, or both with a comma.")
 @click.option("--since", help="Only those younger than this, e.g. 10m.")
 @click.option("-w", "--watch", is_flag=True, help="Go on printing new ones.")
 @output_option
@@ -243,19 +258,29 @@ def events(
 ) -> None:
     """What happened, oldest first."""
     youngest_s = span_s(since) if since else None
+    is_wanted = partial(_is_wanted, types=_types(types), youngest_s=youngest_s)
     with session.connect() as client:
         path = client.job_path(job_name(subject), "events") if subject else EVENT.path
         if watch:
-            _watch(client, EVENT, path, {}, form)
+            _watch(client, EVENT, path, {}, form, is_wanted=is_wanted)
             return
         items, _ = _collect(client, path, {}, 0)
-    kept = [item for item in items if _is_wanted(item, types=types, youngest_s=youngest_s)]
+    kept = [item for item in items if is_wanted(item)]
     _show(EVENT, kept, form, is_headed=True, is_single=False)
 
 
-def _is_wanted(item: JsonValue, *, types: str | None, youngest_s: float | None) -> bool:
+def _types(text: str | None) -> tuple[str, ...]:
+    """The types asked for, in small letters. Raises a usage error for one that does not exist."""
+    found = tuple(part.strip() for part in text.lower().split(",")) if text is not None else TYPES
+    wrong = [part for part in found if part not in TYPES]
+    if wrong:
+        raise click.UsageError(f"--types: {wrong[0]!r} is neither Normal nor Warning")
+    return found
+
+
+def _is_wanted(item: JsonValue, *, types: tuple[str, ...], youngest_s: float | None) -> bool:
     event = EventView.model_validate(item)
-    if types and event.type.lower() not in types.lower().split(","):
+    if event.type.lower() not in types:
         return False
     return youngest_s is None or (now() - parse(event.time)).total_seconds() <= youngest_s
 

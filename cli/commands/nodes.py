@@ -5,7 +5,7 @@ from pydantic import TypeAdapter
 
 from api.nodes.schemas import NodeView
 from cli import output
-from cli.client import Client
+from cli.client import Client, segment
 from cli.command import Session, command
 from cli.kinds import NODE, without_noun
 from cli.root import dally
@@ -82,7 +82,9 @@ def _order(
     found: list[NodeView] = []
     with session.connect() as client:
         for name in plain:
-            answer = client.send("POST", f"{NODE.path}/{name}/{verb}", body={"reason": reason})
+            answer = client.send(
+                "POST", f"{NODE.path}/{segment('node', name)}/{verb}", body={"reason": reason}
+            )
             found.append(NodeView.model_validate(answer))
             output.line(f"node/{name} {done}")
     return found

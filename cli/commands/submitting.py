@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from api.jobs.schemas import JobObject, WhyView
 from api.nodes.schemas import NodeList
 from cli import output
-from cli.client import Client, Document, JsonObject
+from cli.client import Client, Document, JsonObject, is_segment
 from cli.command import Session, command, program_behind_dashes
 from cli.commands.profiles import FILE_KIND, apply_profile
 from cli.documents import read_documents
@@ -136,7 +136,8 @@ def _apply_one(client: Client, document: Document, *, form: str | None, is_dry: 
 def _put(client: Client, document: Document, *, is_dry: bool) -> tuple[int, JsonObject]:
     project = document.project or None
     parameters = {"dryRun": "All" if is_dry else None}
-    if not document.name:
+    if not is_segment(document.name):
+        # The server says what is wrong with it, and where.
         return client.exchange(
             "POST", client.jobs_path(project), document=document, parameters=parameters
         )

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from cli import output
 from cli.app import run
 from cli.command import DallyCommand
-from cli.config import Choices, Context, load, resolve, save
+from cli.config import Choices, Context, change, load, resolve
 from cli.documents import read_documents
 from cli.failures import CommandError, ExitCode
 from cli.release import skew
@@ -145,7 +145,7 @@ def test_a_flag_wins_over_a_variable_and_a_variable_over_the_file() -> None:
 
 
 def test_the_file_with_tokens_is_its_owners_alone(config_file: Path) -> None:
-    save(load())
+    change(lambda _: load())
     assert config_file.stat().st_mode & 0o077 == 0
 
 
