@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from dally_runtime.mpi import wire
+from dally_runtime.mpi.lead import tell_the_end
 
 from tests.polling import wait_until
 from tests.processes import ended_on_failure
@@ -209,6 +211,39 @@ def test_the_others_end_well_when_the_command_of_rank_0_has(gang: Gang) -> None:
     assert rsh(gang, "exit 0") == (0, "")
     assert ended(gang.start("lead", "--", "true")) == (0, "")
     assert ended(agent) == (0, "")
+
+
+def test_hundreds_of_agents_that_have_gone_are_waited_for_as_long_as_one(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    took_s = []
+    for gone in (1, 500):
+        others = [(f"127.0.{1 + number // 250}.{1 + number % 250}", port) for number in range(gone)]
+        began = time.monotonic()
+        assert tell_the_end(others, "s", patience_s=1.0) == 1
+        took_s.append(time.monotonic() - began)
+        assert capfd.readouterr().err.count("the end could not be told to") == gone
+    assert took_s[1] < 4 * took_s[0], "it is one patience for all of them"
+
+
+def test_an_agent_that_listens_late_is_told_the_end_though_others_have_gone(gang: Gang) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    gone = [(f"127.0.1.{number}", port) for number in range(1, 101)]
+    others = [*gone, ("127.0.0.1", gang.port)]
+    with ThreadPoolExecutor(1) as pool:
+        telling = pool.submit(tell_the_end, others, "s", patience_s=600.0)
+        assert ended(gang.start("agent")) == (0, "")
+        assert not telling.done(), "the others are still asked"
+        # Who answers wrongly in their place is asked no more.
+        with socket.create_server(("", port), backlog=128) as wrong:
+            wrong.settimeout(0.1)
+            while not telling.done():
+                with suppress(TimeoutError):
+                    wrong.accept()[0].close()
+    assert telling.result() == 1
 
 
 def test_a_failure_of_rank_0_is_its_own_and_the_service_ends_the_others(gang: Gang) -> None:

@@ -1,6 +1,7 @@
 """Rank 0: runs the command of the job file, which calls mpirun, and tells the others the end."""
 
 import sys
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,8 +10,14 @@ from dally_runtime.mpi.processes import STOPS, Children
 
 NOT_FOUND, CAN_NOT_RUN = 127, 126
 TELL_S_MAX = 60.0
-"""For so long a worker may not be reached at the end, and for so long again not answer."""
-TELLERS = 16
+"""So long after the end workers are asked again that can not be reached; of all of them together,
+so that a gang of hundreds whose agents have gone ends as soon as a small one."""
+PAUSE_S = 0.5
+"""Between two rounds of asking those that are left."""
+ANSWER_S_MAX = 10.0
+TELLERS = 64
+"""A worker that swallows what is sent costs one of them a few times ten seconds: five minutes for
+512 of that kind, and no more."""
 
 
 def lead(command: Sequence[str], others: Sequence[tuple[str, int]], secret: str) -> int:
@@ -38,20 +45,30 @@ def lead(command: Sequence[str], others: Sequence[tuple[str, int]], secret: str)
     return first.code
 
 
-def tell_the_end(others: Sequence[tuple[str, int]], secret: str) -> int:
+def tell_the_end(
+    others: Sequence[tuple[str, int]], secret: str, *, patience_s: float = TELL_S_MAX
+) -> int:
     """Have the agents of the other workers end well; 1 if one of them can not be reached."""
 
-    def tell(address: tuple[str, int]) -> str:
+    def tell(address: tuple[str, int]) -> wire.SilentError | None:
         try:
-            wire.ask(
-                address, secret, wire.Request(), patience_s=TELL_S_MAX, answer_s_max=TELL_S_MAX
-            )
+            wire.ask(address, secret, wire.Request(), patience_s=0, answer_s_max=ANSWER_S_MAX)
         except wire.SilentError as error:
-            return f"{address[0]}: {error}"
-        return ""
+            return error
+        return None
 
+    end = time.monotonic() + patience_s
+    left = list(others)
+    answers: dict[tuple[str, int], wire.SilentError | None] = {}
     with ThreadPoolExecutor(TELLERS) as pool:
-        troubles = [trouble for trouble in pool.map(tell, others) if trouble]
-    for trouble in troubles:
-        sys.stderr.write(f"dally: the end could not be told to {trouble}\n")
+        while left:
+            answers |= dict(zip(left, pool.map(tell, left), strict=True))
+            # One that was reached may have taken it, and would not be there to be asked again.
+            left = [each for each in left if isinstance(answers[each], wire.UnreachedError)]
+            if not left or time.monotonic() >= end:
+                break
+            time.sleep(PAUSE_S)
+    troubles = {host: error for (host, _), error in answers.items() if error is not None}
+    for host, error in troubles.items():
+        sys.stderr.write(f"dally: the end could not be told to {host}: {error}\n")
     return 1 if troubles else 0

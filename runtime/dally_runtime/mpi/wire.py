@@ -27,6 +27,10 @@ class SilentError(Exception):
     """The other side did not answer, or not as it should."""
 
 
+class UnreachedError(SilentError):
+    """Nobody could be connected to: nothing was said."""
+
+
 @dataclass(frozen=True)
 class Request:
     """What an agent is asked for: to run a command, or (without one) to end."""
@@ -103,7 +107,7 @@ def _connected(address: tuple[str, int], patience_s: float) -> socket.socket:
             return socket.create_connection(address, timeout=HANDSHAKE_S_MAX)
         except OSError as error:
             if time.monotonic() >= end:
-                raise SilentError(str(error)) from error
+                raise UnreachedError(str(error)) from error
         time.sleep(RETRY_S)
 
 
