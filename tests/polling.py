@@ -15,3 +15,13 @@ def wait_until(is_so: Callable[[], bool], what: str, *, deadline_s: float = DEAD
     while not is_so():
         assert time.monotonic() < end, f"not within {deadline_s:g} s: {what}"
         time.sleep(PAUSE_S)
+
+
+def comes_true(is_so: Callable[[], bool], *, within_s: float) -> bool:
+    """Whether it is so at any look in that time: for what must not come true."""
+    end = time.monotonic() + within_s
+    while not is_so():
+        if time.monotonic() >= end:
+            return False
+        time.sleep(PAUSE_S)
+    return True

@@ -267,10 +267,12 @@ class Keeper:
             else:
                 gang.note_pod(facts)
             report = gang.last.get(facts.rank)
-        if report is None or had_ended:
+            is_news = report is not None and not had_ended
+            if is_news and not is_gone:
+                # Under the lock: whoever sees the end may have the gang forgotten at once.
+                self._logs.worker_ended(facts)
+        if report is None or not is_news:
             return
-        if not is_gone:
-            self._logs.worker_ended(facts)
         if report.outcome is Outcome.ADMISSION_REJECTED:
             node = report.node or facts.report.node
             self._nodes.exclude(node, "AdmissionRejected", for_s=self._times.excluded_s)

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from scheduler.adapters.kubernetes import names
 from scheduler.adapters.kubernetes.client import ApiServer
-from scheduler.adapters.kubernetes.errors import ApiFailure, Unavailable
+from scheduler.adapters.kubernetes.errors import Abandoned, ApiFailure, Unavailable
 from scheduler.adapters.kubernetes.log_tails import LogTails
 from scheduler.adapters.kubernetes.log_text import BYTES_MAX, is_led_by_a_time, parsed
 from scheduler.adapters.kubernetes.pods import PodFacts
@@ -73,10 +73,14 @@ class EndedLogs:
             wait([copy], WAIT_S_MAX)
 
     def forget(self, attempt: AttemptKey) -> None:
-        """The attempt is over: have everything that is to be kept of it in the archive."""
+        """The attempt is over: have everything that is to be kept of it in the archive.
+
+        Raises Abandoned while a copy is under way for longer than a caller may wait.
+        """
         with self._lock:
             copies = list(self._pending.get(attempt, {}).values())
-        wait(copies, WAIT_S_MAX)
+        if wait(copies, WAIT_S_MAX).not_done:
+            raise Abandoned("logs of ended workers are still being copied")
         self._archive.close_attempt(attempt, at=self._clock.now())
         with self._lock:
             self._pending.pop(attempt, None)
