@@ -3,7 +3,8 @@ makes and copies, in a fraction of the time.
 
 A frozen dataclass sets each field by a call that is let past its own guard. Here the fields of a
 new record are set while it is of a twin class, which has the same slots and no guard; then it
-becomes what it is to be, and `__post_init__` is called. Classes that have no twin (without slots,
+becomes what it is to be, and `__post_init__` is called. A copy is made by a function that is
+written once for each class and set of fields that differ. Classes that have no twin (without slots,
 with a base that has some, or with fields that `__init__` does not take) are left to the standard
 library.
 """
@@ -21,54 +22,63 @@ if TYPE_CHECKING:
         return kind
 
 else:
-    from operator import attrgetter
 
     def _twin_of(kind):
-        """A class whose instances can become those of `kind`; None if there is none."""
+        """A class whose instances can become those of `kind`, and those of `kind` its own; None if
+        there is none."""
         fields = dataclasses.fields(kind)
         names = [field.name for field in fields]
         is_plain = kind.__bases__ == (object,) and all(field.init for field in fields)
         if not is_plain or sorted(kind.__dict__.get("__slots__", ())) != sorted(names):
             return None
-        name = f"{kind.__name__}InTheMaking"
-        return dataclasses.make_dataclass(name, names, slots=True, repr=False, eq=False)
+        # A subclass that adds no slots has the same ones: that is seen without comparing them.
+        unguarded = {
+            "__slots__": (),
+            "__setattr__": object.__setattr__,
+            "__delattr__": object.__delattr__,
+        }
+        return type(f"{kind.__name__}InTheMaking", (kind,), unguarded)
 
-    class _Copier:
-        """How to copy one class."""
+    _TWINS = {}
 
-        __slots__ = ("has_check", "read", "twin")
+    def _copier_of(kind, names):
+        """What copies records of `kind` in which the fields of these names differ."""
+        if kind not in _TWINS:
+            _TWINS[kind] = _twin_of(kind)
+        if _TWINS[kind] is None:
+            return dataclasses.replace
+        fields = [field.name for field in dataclasses.fields(kind)]
+        for name in names:
+            if name not in fields:
+                raise TypeError(f"{kind.__name__} has no field {name!r}")
+        sources = {field: field if field in names else f"_thing.{field}" for field in fields}
+        lines = [
+            f"def copy_of({', '.join(('_thing', *names))}):",
+            "    _copy = _new(_twin)",
+            *[f"    _copy.{field} = {source}" for field, source in sources.items()],
+            "    _copy.__class__ = _kind",
+            *(["    _copy.__post_init__()"] if hasattr(kind, "__post_init__") else []),
+            "    return _copy",
+        ]
+        known = {"_new": object.__new__, "_twin": _TWINS[kind], "_kind": kind}
+        return _made("copy_of", lines, known)
 
-        def __init__(self, kind, twin):
-            names = [field.name for field in dataclasses.fields(kind)]
-            self.twin = twin
-            self.read = attrgetter(*names)
-            self.has_check = hasattr(kind, "__post_init__")
-
-    def _copier_of(kind):
-        twin = _twin_of(kind) if len(dataclasses.fields(kind)) > 1 else None
-        return None if twin is None else _Copier(kind, twin)
+    def _made(name, lines, known):
+        """The function of that name that these lines define."""
+        # As the standard library does: only source text makes a function with these parameters.
+        exec("\n".join(lines), known)  # noqa: S102 - of names of fields of our own classes
+        return known[name]
 
     _COPIERS = {}
+    """By class, and the names of the fields that differ in the order they were given."""
 
     def replace(thing, /, **changes):
         """A copy of a dataclass instance in which these fields differ."""
-        kind = thing.__class__
-        try:
-            copier = _COPIERS[kind]
-        except KeyError:
-            copier = _COPIERS[kind] = _copier_of(kind)
+        key = (thing.__class__, *changes)
+        copier = _COPIERS.get(key)
         if copier is None:
-            return dataclasses.replace(thing, **changes)
-        copy = copier.twin(*copier.read(thing))
-        for name, value in changes.items():
-            try:
-                setattr(copy, name, value)
-            except AttributeError as error:
-                raise TypeError(f"{kind.__name__} has no field {name!r}") from error
-        copy.__class__ = kind
-        if copier.has_check:
-            copy.__post_init__()
-        return copy
+            copier = _COPIERS[key] = _copier_of(thing.__class__, tuple(changes))
+        return copier(thing, **changes)
 
     _MISSING = object()
 
@@ -109,9 +119,7 @@ else:
             "    self.__class__ = _kind",
             *(["    self.__post_init__()"] if hasattr(kind, "__post_init__") else []),
         ]
-        # As the standard library does: only source text makes a function with these parameters.
-        exec("\n".join(lines), known)  # noqa: S102 - of names of fields of our own classes
-        made = known["__init__"]
+        made = _made("__init__", lines, known)
         made.__qualname__, made.__module__ = f"{kind.__qualname__}.__init__", kind.__module__
         made.__annotations__ = kind.__init__.__annotations__
         kind.__init__ = made
