@@ -16,6 +16,8 @@ TERMINAL_STATES = frozenset({WorkerState.ENDED, WorkerState.GONE, WorkerState.RE
 ONCE_MADE = frozenset({AttemptPhase.PREPARED, AttemptPhase.RELEASED, AttemptPhase.RUNNING})
 """Phases in which every worker has been seen: one that is not there any more is lost."""
 
+NO_RANKS: frozenset[Rank] = frozenset()
+
 
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +44,8 @@ class Gang:
     @property
     def ended_ranks(self) -> frozenset[Rank]:
         """Ranks whose end is recorded."""
-        return frozenset(end.rank for end in self.attempt.worker_ends)
+        ends = self.attempt.worker_ends
+        return frozenset([end.rank for end in ends]) if ends else NO_RANKS
 
     @property
     def deciding_end(self) -> WorkerEnd | None:
@@ -63,13 +66,14 @@ class Gang:
 
     def in_state(self, *states: WorkerState) -> bool:
         """Whether every rank is in one of these states by its report, or its end is recorded."""
-        if not (self.reports or self.attempt.worker_ends):
+        reports, ends = self.reports, self.attempt.worker_ends
+        if not (reports or ends):
             return False
-        ended = self.ended_ranks if WorkerState.ENDED in states else frozenset()
-        return all(
-            rank in ended or (rank in self.reports and self.reports[rank].state in states)
-            for rank in self._ranks()
-        )
+        ended = self.ended_ranks if ends and WorkerState.ENDED in states else NO_RANKS
+        for rank in self._ranks():  # noqa: SIM110 - every tick asks it of many gangs
+            if rank not in ended and not (rank in reports and reports[rank].state in states):
+                return False
+        return True
 
     def is_down(self) -> bool:
         """Whether no worker of it exists any more, and none will be made."""
@@ -125,7 +129,7 @@ class Gang:
         return OUTCOME_OF_CAUSE[cause]
 
     def _ranks(self) -> Iterator[Rank]:
-        return (Rank(rank) for rank in range(self.job.spec.workers))
+        return map(Rank, range(self.job.spec.workers))
 
     def _ends(self, now: Instant, lost_nodes: frozenset[NodeName]) -> Iterator[WorkerEnd]:
         nodes = self.nodes

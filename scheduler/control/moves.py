@@ -6,7 +6,7 @@ a reason  ──▶ Stopping: a worker ended, a cancel, a lost node, a time that
 else      ──▶ Reserved ▶ Preparing ▶ Prepared ▶ Released ▶ Running, as the workers come up
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from scheduler.control import events
@@ -296,22 +296,29 @@ def _stop_sooner(gang: Gang, moment: Moment) -> Move | None:
 
 
 def _rise(gang: Gang, moment: Moment) -> Move | None:
-    made = (WorkerState.MADE, WorkerState.RUNNING, WorkerState.ENDED)
-    match gang.attempt.phase:
-        case AttemptPhase.RESERVED:
-            return _to_phase(gang, AttemptPhase.PREPARING, moment)
-        case AttemptPhase.PREPARING if gang.in_state(*made):
-            move = _to_phase(gang, AttemptPhase.PREPARED, moment)
-            told = events.gang_prepared(gang.job, move.gang.attempt, moment.now)
-            return replace(move, events=(told,))
-        case AttemptPhase.PREPARED:
-            return _to_phase(gang, AttemptPhase.RELEASED, moment)
-        case AttemptPhase.RELEASED if gang.in_state(WorkerState.RUNNING, WorkerState.ENDED):
-            return _to_running(gang, moment)
-        case AttemptPhase.RELEASED:
-            return _held_back(gang)
-        case _:
-            return None
+    """On to the next phase, if its workers have come so far."""
+    rise = _RISES.get(gang.attempt.phase)
+    return None if rise is None else rise(gang, moment)
+
+
+def _to_preparing(gang: Gang, moment: Moment) -> Move:
+    return _to_phase(gang, AttemptPhase.PREPARING, moment)
+
+
+def _to_prepared(gang: Gang, moment: Moment) -> Move | None:
+    if not gang.in_state(*_MADE):
+        return None
+    attempt = gang.attempt.moved_to(AttemptPhase.PREPARED, at=moment.now)
+    told = events.gang_prepared(gang.job, attempt, moment.now)
+    return Move(gang=replace(gang, attempt=attempt), events=(told,))
+
+
+def _to_released(gang: Gang, moment: Moment) -> Move:
+    return _to_phase(gang, AttemptPhase.RELEASED, moment)
+
+
+def _to_running_or_held_back(gang: Gang, moment: Moment) -> Move | None:
+    return _to_running(gang, moment) if gang.in_state(*_UP) else _held_back(gang)
 
 
 def _held_back(gang: Gang) -> Move | None:
@@ -345,6 +352,17 @@ def _to_running(gang: Gang, moment: Moment) -> Move:
     )
     gang = replace(gang, job=job, attempt=attempt)
     return Move(gang=gang, events=(events.gang_started(job, attempt, moment.now),))
+
+
+_MADE = (WorkerState.MADE, WorkerState.RUNNING, WorkerState.ENDED)
+_UP = (WorkerState.RUNNING, WorkerState.ENDED)
+
+_RISES: Mapping[AttemptPhase, Callable[[Gang, Moment], Move | None]] = {
+    AttemptPhase.RESERVED: _to_preparing,
+    AttemptPhase.PREPARING: _to_prepared,
+    AttemptPhase.PREPARED: _to_released,
+    AttemptPhase.RELEASED: _to_running_or_held_back,
+}
 
 
 def _message(gang: Gang, outcome: Outcome) -> str:

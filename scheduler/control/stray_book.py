@@ -69,7 +69,7 @@ class StrayBook:
     @property
     def outdated(self) -> StoreOutdated | None:
         """That the store is older than the cluster; None while nothing shows it."""
-        return outdated_by(self._told.values())
+        return outdated_by(self._told.values()) if self._told else None
 
     def look(self, epoch: Epoch, now: Instant) -> None:
         """Compare the cluster with the store; `epoch` is the term of this leader."""
@@ -88,8 +88,14 @@ class StrayBook:
         for _, stray in sorted(found.items()):
             if stray.order is not None:
                 self._carry_out(stray, found, now, epoch)
-        self._settled &= self._watch.reports.keys()
-        self._not_running &= self._watch.reports.keys() - self._settled - found.keys()
+        # These sets are short; the reports are of every gang that runs.
+        reports = self._watch.reports
+        self._settled = {key for key in self._settled if key in reports}
+        self._not_running = {
+            key
+            for key in self._not_running
+            if key in reports and key not in self._settled and key not in found
+        }
         # Who only waits so far may begin to run at any moment: it holds what it was made with.
         self._live.note_strays(self._held(found.keys() | self._not_running))
         self._tell(found, now, epoch, is_first=is_first)

@@ -67,6 +67,8 @@ class Strays:
 
     def next_due(self) -> Instant | None:
         """When the next look is due."""
+        if not self._seen:
+            return None
         return min((stray.look_at for stray in self._seen.values() if stray), default=None)
 
     def _is_cared_for(self, key: AttemptKey) -> bool:

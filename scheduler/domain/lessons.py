@@ -73,11 +73,15 @@ class Lessons(Generic[T]):
         ages = self._ages[kind]
         if len(ages) <= self._kept and ages[0].at >= before:
             return
-        old = bisect_left(ages, before, key=lambda key: key.at)
+        old = bisect_left(ages, before, key=_at) if ages[0].at < before else 0
         gone = max(old, len(ages) - self._kept)
         for key in ages[:gone]:
             del self._rows[key]
         del ages[:gone]
+
+
+def _at(key: LessonKey) -> Instant:
+    return key.at
 
 
 def past_waits() -> Lessons[WaitObservation]:

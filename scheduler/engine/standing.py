@@ -105,7 +105,8 @@ class Standing:
 
     def waits(self, job: Job) -> None:
         """A job waits, or one that waited has changed."""
-        self.waits_no_more(job.id)
+        if job.id in self.line:
+            self.waits_no_more(job.id)
         self.line.put(job, self._number(gang_request(job.spec)))
         if job.ran_for:
             self.stopped.add(job.id)

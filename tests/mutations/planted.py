@@ -37,8 +37,8 @@ CORE_MUTATIONS = (
     Mutation(
         what="a gang counts as prepared before every worker is made",
         path=f"{CONTROL}/moves.py",
-        old="case AttemptPhase.PREPARING if gang.in_state(*made):",
-        new="case AttemptPhase.PREPARING if made:",
+        old="    if not gang.in_state(*_MADE):",
+        new="    if False:",
         found_by="tests/unit/control/test_launching.py"
         "::test_no_worker_runs_before_every_worker_is_made",
     ),

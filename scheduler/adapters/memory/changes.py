@@ -98,9 +98,10 @@ def carry_out(unit: Unit, tables: Tables) -> Sequence:
     else:
         tables.sequence = Sequence(tables.sequence + len(unit.events))
     sequence = _mark_changed(work)
-    for change in unit.changes:
-        if isinstance(change, SaveStepTimes) and change.job_id in tables.step_times:
-            tables.step_times_written[change.job_id] = sequence
+    if tables.step_times:
+        for change in unit.changes:
+            if isinstance(change, SaveStepTimes) and change.job_id in tables.step_times:
+                tables.step_times_written[change.job_id] = sequence
     return sequence
 
 
