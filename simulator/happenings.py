@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from scheduler.domain.copying import quickly_made
 from scheduler.domain.ids import NodeName
 from scheduler.domain.reservation import AttemptKey
 from simulator.world import SimulatedJob
@@ -21,6 +22,7 @@ class StartsUp:
     attempt: AttemptKey
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Ends:
     """A gang has done its work, unless its plan has changed since."""

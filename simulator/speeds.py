@@ -4,11 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from scheduler.domain.copying import quickly_made
 from scheduler.domain.placement import Placement
 from scheduler.domain.reservation import AttemptKey
 from simulator.world import SimulatedJob
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Speed:
     """How fast a gang goes and how much of its time is exposed communication."""
@@ -24,6 +26,7 @@ class Speed:
 FULL_SPEED = Speed(1.0, 0.0)
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Change:
     """A gang that goes at another speed from now on."""

@@ -8,7 +8,7 @@ from scheduler.control.lessons import lessons_of_end
 from scheduler.control.live_jobs import LiveJobs
 from scheduler.control.outside import Outside
 from scheduler.control.writing import revised
-from scheduler.domain.copying import replace
+from scheduler.domain.copying import quickly_made, replace
 from scheduler.domain.errors import ConflictError
 from scheduler.domain.event import Event
 from scheduler.domain.explain import explain_eviction
@@ -25,6 +25,7 @@ from scheduler.ports.kill_points import KillPoint, reach
 from scheduler.ports.unit import RecordWaits, Reserve, SaveAttempt, SaveJob, Unit
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimed:
     """What became of the starts of a plan."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from scheduler.control.lessons import lessons_of_end
-from scheduler.domain.copying import replace
+from scheduler.domain.copying import quickly_made, replace
 from scheduler.domain.errors import ConflictError, InvalidTransitionError
 from scheduler.domain.event import Event
 from scheduler.domain.explain import explain_outcome
@@ -26,6 +26,7 @@ WAITING = (JobPhase.PENDING, JobPhase.HELD)
 """Phases in which a job holds nothing, so that a command may move it itself."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requester:
     """Who orders a change, when, and what is written in the same unit."""

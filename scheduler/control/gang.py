@@ -70,7 +70,7 @@ class Gang:
         if not (reports or ends):
             return False
         ended = self.ended_ranks if ends and WorkerState.ENDED in states else NO_RANKS
-        for rank in self._ranks():  # noqa: SIM110 - every tick asks it of many gangs
+        for rank in self._ranks():
             if rank not in ended and not (rank in reports and reports[rank].state in states):
                 return False
         return True

@@ -167,8 +167,9 @@ class LiveJobs:
         for job_id in (*state.deleted, *state.stuck):
             self.drop(job_id)
             changed = True
-        self.stuck = (self.stuck - {job.id for job in state.jobs}) | set(state.stuck)
-        self.stuck -= set(state.deleted)
+        if self.stuck or state.stuck:
+            self.stuck = (self.stuck - {job.id for job in state.jobs}) | set(state.stuck)
+            self.stuck -= set(state.deleted)
         for job in state.jobs:
             attempt = attempts.get(job.id)
             live = (

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from scheduler.domain.copying import quickly_made
 from scheduler.domain.instants import Duration
 from scheduler.domain.job import Attempt, FailurePolicy, Job, JobPhase, Outcome, StopCause
 from scheduler.domain.knobs import PolicyKnobs
@@ -63,6 +64,7 @@ OUTCOME_OF_CAUSE: Mapping[StopCause, Outcome] = {
 """What a stop for that cause makes of the attempt; a stop because a worker ended has none fixed."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfterEnd:
     """What becomes of a job whose attempt has ended."""

@@ -115,7 +115,9 @@ def gang_request(spec: JobSpec, *, excluded: frozenset[NodeName] = frozenset()) 
 
     Slices bind every role with GPUs whose workers they divide: a launcher of one stays outside.
     """
-    claims = tuple(sorted({volume.claim for volume in spec.volumes if volume.claim}))
+    claims: tuple[str, ...] = ()
+    if spec.volumes:
+        claims = tuple(sorted({volume.claim for volume in spec.volumes if volume.claim}))
     return GangRequest(
         roles=tuple(
             RoleRequest(

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
+from scheduler.domain.copying import quickly_made
 from scheduler.domain.ids import QueueName
 from scheduler.domain.instants import Duration
 from scheduler.domain.waits import JobEnd
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveService:
     """What a job that has not ended had run when the view was made: it will need more."""

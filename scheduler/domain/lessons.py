@@ -49,7 +49,11 @@ class Lessons(Generic[T]):
         self._written_up_to = sequence
         for key, row in rows:
             if self._rows.pop(key, None) is None:
-                insort(self._ages.setdefault(key.kind, []), key)
+                ages = self._ages.setdefault(key.kind, [])
+                if ages and key < ages[-1]:
+                    insort(ages, key)
+                else:
+                    ages.append(key)
             self._rows[key] = (sequence, row)
             newest[key.kind] = max(key.at, newest.get(key.kind, key.at))
         for kind, at in newest.items():

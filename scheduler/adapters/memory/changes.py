@@ -99,10 +99,14 @@ def carry_out(unit: Unit, tables: Tables) -> Sequence:
         tables.sequence = Sequence(tables.sequence + len(unit.events))
     sequence = _mark_changed(work)
     if tables.step_times:
-        for change in unit.changes:
-            if isinstance(change, SaveStepTimes) and change.job_id in tables.step_times:
-                tables.step_times_written[change.job_id] = sequence
+        _date_step_times(unit, tables, sequence)
     return sequence
+
+
+def _date_step_times(unit: Unit, tables: Tables, sequence: Sequence) -> None:
+    for change in unit.changes:
+        if isinstance(change, SaveStepTimes) and change.job_id in tables.step_times:
+            tables.step_times_written[change.job_id] = sequence
 
 
 def _carry_out_change(change: Change, work: UnitInProgress) -> None:

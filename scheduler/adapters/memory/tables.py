@@ -119,6 +119,8 @@ def _sort(table: dict[K, V], *, key: Callable[[tuple[K, V]], int]) -> None:
 class UndoLog:
     """Remembers how to take back each step of a unit."""
 
+    __slots__ = ("_steps",)
+
     def __init__(self) -> None:
         self._steps: list[tuple[Callable[..., object], tuple[object, ...]]] = []
 
