@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -104,6 +105,10 @@ class Image:
         return found
 
 
+LONGEST_RUN_S = 2 * 3600
+"""An image that nobody has asked for since is used by no run of another checkout any more."""
+
+
 def built(recipe: ImageRecipe) -> Image:
     """The image, built now if anything that goes into it has changed.
 
@@ -119,8 +124,10 @@ def built(recipe: ImageRecipe) -> Image:
     with locked(folder / f"{recipe.name}.lock"):
         if not archive.exists():
             for old in folder.glob(f"{recipe.name}-{'?' * 16}.tar"):
-                old.unlink()
+                if old.stat().st_mtime < time.time() - LONGEST_RUN_S:
+                    old.unlink()
             _build(recipe, archive)
+        archive.touch()
     return Image(reference=recipe.reference, archive=archive)
 
 
