@@ -12,8 +12,8 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import time
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
