@@ -125,7 +125,7 @@ _REASONS = (
         404,
         "Not found",
         "There is no such object, or the token may not see it.",
-        "`dally get jobs -A` shows what can be seen.",
+        "`dally get` shows what can be seen: `dally get jobs -A`, `dally get nodes`, ...",
     ),
     Reason(
         "NoSuchRoute",

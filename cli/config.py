@@ -71,7 +71,7 @@ def load() -> ConfigFile:
         return ConfigFile()
     try:
         return ConfigFile.model_validate(yaml.safe_load(path.read_text()) or {})
-    except (OSError, yaml.YAMLError, ValueError) as error:
+    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
         raise CommandError(
             f"can't read {path}: {_in_a_line(error)}",
             reason="InvalidConfig",

@@ -177,9 +177,8 @@ def parse_config(
     """Check the text of a dallyd.yaml. Raises ConfigError with every mistake."""
     try:
         document = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader with one check more
-    except yaml.YAMLError as error:
-        problem = FileProblem(place="", detail=" ".join(str(error).split()))
-        raise ConfigError(source, [problem]) from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(source, [FileProblem(place="", detail=_not_read(error))]) from error
     try:
         file = ConfigFile.model_validate({} if document is None else document)
     except ValidationError as error:
@@ -188,6 +187,17 @@ def parse_config(
     if problems:
         raise ConfigError(source, problems)
     return _config(file)
+
+
+def _not_read(error: yaml.YAMLError | ValueError | RecursionError) -> str:
+    """What is wrong with the text, and where if the library says so."""
+    if isinstance(error, RecursionError):
+        return "is nested too deeply"
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
+    # Values that look like dates or numbers and are none, e.g. 2026-13-45, tell no place.
+    return " ".join(str(error).split())
 
 
 class _Loader(yaml.SafeLoader):
@@ -213,13 +223,17 @@ _NO_SECTION = frozenset({"model_type", "dict_type", "mapping_type"})
 
 
 def _problem(found: ErrorDetails) -> FileProblem:
-    place = _place(found["loc"]) or "(file)"
+    # Of a value that may be any JSON, the library also names the kind it took it for.
+    is_any = found["type"] == "finite_number" and found["loc"][-1] == "float"
+    place = _place(found["loc"][:-1] if is_any else found["loc"]) or "(file)"
     if found["type"] == "extra_forbidden":
         names = _names_at(found["loc"][:-1])
         detail = f"there is no such key{nearest(str(found['loc'][-1]), names)}"
         return FileProblem(place=place, detail=detail)
     if found["type"] in _NO_SECTION:
         return FileProblem(place=place, detail="must be a section: keys with values")
+    if found["type"] == "tuple_type":
+        return FileProblem(place=place, detail="must be a list")
     message = found["msg"]
     return FileProblem(place=place, detail=message[:1].lower() + message[1:])
 

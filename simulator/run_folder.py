@@ -130,7 +130,7 @@ def read_run(folder: Path) -> StoredRun:
             timeline=Timeline(**json.loads((folder / "timeline.json").read_text(encoding="utf-8"))),
             timers=tuple(FrozenTimer(**line) for line in _lines(folder / "timers.jsonl")),
         )
-    except (FileNotFoundError, NotADirectoryError, TypeError, json.JSONDecodeError) as error:
+    except (FileNotFoundError, NotADirectoryError, TypeError, ValueError, RecursionError) as error:
         raise RunFolderError(str(folder), error) from error
 
 

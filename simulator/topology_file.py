@@ -153,7 +153,7 @@ def read_topology(path: Path) -> Topology:
     """The topology of a file. Raises TopologyError, naming the field."""
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         line = getattr(getattr(error, "problem_mark", None), "line", -1) + 1
         raise TopologyError(path.name, line, "is not YAML") from error
     return _topology(_Section(path.name, "", document), name=path.stem)

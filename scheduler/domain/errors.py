@@ -193,7 +193,8 @@ class WrongSchemaError(SchedulerError):
     code = "WrongSchema"
 
     def __init__(self, *, found: str | None, needed: str, what_to_do: str) -> None:
-        super().__init__(f"the schema is at {found or 'nothing'}, not {needed}: {what_to_do}")
+        is_at = f"the schema is at {found}, not {needed}" if found else "there is no database yet"
+        super().__init__(f"{is_at}: {what_to_do}")
         self.found = found
         self.needed = needed
         self.what_to_do = what_to_do

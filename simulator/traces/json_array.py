@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from simulator.errors import TraceError
+from simulator.traces.source import TOO_LARGE
 
 CHARS_A_READ = 1 << 16
 BLANKS = " \t\r\n"
@@ -76,6 +77,8 @@ def _element(window: _Window, decoder: json.JSONDecoder, source: str) -> Element
             if window.is_at_end:
                 line = window.line + error.lineno - 1
                 raise TraceError(source, line, f"not JSON: {error.msg}") from None
+        except (ValueError, RecursionError):
+            raise TraceError(source, window.line, TOO_LARGE) from None
         else:
             # A number could go on in the part that is not read yet.
             if end < len(window.text) or window.is_at_end:

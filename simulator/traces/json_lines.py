@@ -12,7 +12,7 @@ from typing import TextIO, cast
 from scheduler.domain.instants import SECOND, Duration, Instant
 from simulator.errors import TraceError
 from simulator.traces.job import Parsed, TraceJob
-from simulator.traces.source import TIME_MAX, YEARS_MAX, Head
+from simulator.traces.source import TIME_MAX, TOO_LARGE, YEARS_MAX, Head
 
 REQUIRED = frozenset({"name", "arrival_s", "duration_s", "gpus"})
 TEXTS = ("model", "user", "queue", "status")
@@ -23,7 +23,7 @@ def recognises(head: Head) -> bool:
     """Whether the first line is a JSON object with the required names."""
     try:
         first = json.loads(head.first)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(first, dict) and set(first) >= REQUIRED
 
@@ -70,6 +70,8 @@ class _Object:
             value = json.loads(text)
         except json.JSONDecodeError as error:
             raise TraceError(source, line, f"not JSON: {error.msg}") from None
+        except (ValueError, RecursionError):
+            raise TraceError(source, line, TOO_LARGE) from None
         if not isinstance(value, dict):
             raise TraceError(source, line, "is not a JSON object")
         self.value = cast("dict[str, object]", value)

@@ -17,6 +17,9 @@ TIME_MAX = Duration(2**53)
 
 YEARS_MAX = 285
 
+TOO_LARGE = "has a number of thousands of digits, or is nested thousands deep"
+"""JSON that Python does not read."""
+
 BYTES_OF_HEAD = 65_536
 """What format detection looks at."""
 

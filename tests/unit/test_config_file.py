@@ -178,6 +178,22 @@ def test_a_whole_file() -> None:
             id="queue of a project",
         ),
         pytest.param("- a", ["(file): must be a section: keys with values"], id="list"),
+        pytest.param("queues: {a: 1}", ["queues: must be a list"], id="a section of queues"),
+        pytest.param(
+            "policy: {timerQuantile: .nan}",
+            ["policy.timerQuantile: input should be a finite number"],
+            id="no number",
+        ),
+        pytest.param("a: " + "[" * 3000, [": is nested too deeply"], id="deep lists"),
+        pytest.param("a: " + "{a: " * 3000, [": is nested too deeply"], id="deep sections"),
+        pytest.param("a: 2026-13-45", [": month must be in 1..12"], id="no date"),
+        pytest.param(
+            "a: [",
+            [
+                ": line 1, column 5: expected the node content, but found '<stream end>'",
+            ],
+            id="half a list",
+        ),
         pytest.param("topology: 5", ["topology: must be a section: keys with values"], id="number"),
     ],
 )
@@ -187,7 +203,12 @@ def test_a_mistake_is_named_with_its_place(text: str, said: list[str]) -> None:
 
 def test_a_key_that_stands_twice_is_refused() -> None:
     (problem,) = problems("queues: []\nqueues: []")
-    assert "the key 'queues' stands twice" in problem
+    assert problem == ": line 1, column 1: the key 'queues' stands twice"
+
+
+def test_a_number_of_thousands_of_digits_is_refused() -> None:
+    (problem,) = problems("server: {slots: " + "9" * 5000 + "}")
+    assert problem.startswith(": Exceeds the limit")
 
 
 def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:

@@ -63,6 +63,8 @@ def test_a_file_says_the_links_as_dallyd_yaml_does(tmp_path: Path) -> None:
     ("text", "place"),
     [
         pytest.param("nodes: [", "t.yaml:1: is not YAML", id="not YAML"),
+        pytest.param("nodes: " + "[" * 3000, "t.yaml: is not YAML", id="too deep"),
+        pytest.param("nodes: 2026-13-45", "t.yaml: is not YAML", id="no date"),
         pytest.param("- a", "is not a mapping", id="a list"),
         pytest.param("nodes: []", "field nodes: names no nodes", id="no nodes"),
         pytest.param("nodes: [{gpus: 8}]", r"field nodes\[0\].count: None", id="no count"),

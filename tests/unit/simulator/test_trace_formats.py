@@ -319,3 +319,18 @@ def test_a_job_that_slurm_queued_again_is_a_job_more(tmp_path: Path) -> None:
     file = tmp_path / "helios.csv"
     file.write_text("\n".join([*lines, lines[1]]))
     assert len(read_trace(file).jobs) == len(read_trace(SAMPLES / "helios.csv").jobs) + 1
+
+
+@pytest.mark.parametrize(
+    "value", [pytest.param("9" * 5000, id="digits"), pytest.param("[" * 100_000, id="depth")]
+)
+@pytest.mark.parametrize("format", ["jsonl", "philly-json"])
+def test_json_that_python_does_not_read_is_an_error_with_its_line(
+    tmp_path: Path, format: str, value: str
+) -> None:
+    file = tmp_path / "t"
+    file.write_text(f'[{{"jobid": {value}}}]' if format == "philly-json" else f'{{"name": {value}')
+    with pytest.raises(TraceError, match=r"^t:1: "):
+        read_trace(file, format_named(format))
+    with pytest.raises(TraceError):
+        format_of(file)
