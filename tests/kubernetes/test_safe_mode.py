@@ -2,7 +2,9 @@
 or removed until an admin has said what is to become of each gang that it does not know."""
 
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,12 @@ def restored(served: ServedCluster, tmp_path: Path) -> ServedCluster:
     served.server.start()
     wait_until(lambda: safe_mode(served) == "on", "it is in safe mode")
     return served
+
+
+def copied(source: Path, target: Path) -> None:
+    """As `.backup` and `.restore` of SQLite's own shell do it, whoever uses the two."""
+    with closing(sqlite3.connect(source)) as held, closing(sqlite3.connect(target)) as given:
+        held.backup(given)
 
 
 def safe_mode(served: ServedCluster) -> str:
@@ -102,6 +110,27 @@ def test_what_a_restored_database_does_not_know_is_adopted_and_runs_on(
     restored.server.cancel("after", now=True)
     restored.wait_for("after", "Cancelled")
     assert restored.status("after")["attempts"] == 1
+
+
+def test_a_backup_that_is_put_back_under_the_running_server_is_noticed(
+    served: ServedCluster, tmp_path: Path
+) -> None:
+    served.add_nodes(2)
+    served.server.start()
+    served.submit("before", *SLEEPS)
+    served.wait_for("before", "Running")
+    copied(database(served), tmp_path / "backup.db")
+    served.submit("after", *SLEEPS)
+    served.wait_for("after", "Running")
+    before = uids(served)
+    copied(tmp_path / "backup.db", database(served))
+    wait_until(lambda: safe_mode(served) == "on", "it is in safe mode")
+    (stray,) = strays(served)
+    assert (stray["name"], stray["reason"]) == ("after", "NewerTerm")
+    order(served, "adopt")
+    wait_until(lambda: safe_mode(served) == "off", "safe mode is over")
+    served.wait_for("after", "Running")
+    assert uids(served) == before, "nothing was made, nothing was removed"
 
 
 def test_what_a_restored_database_does_not_know_is_released_and_left_alone(
