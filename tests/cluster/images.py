@@ -120,18 +120,23 @@ def built(recipe: ImageRecipe) -> Image:
         not_run(f"images need the Debian packages {' '.join(missing)}")
     folder = cache() / "images"
     folder.mkdir(exist_ok=True)
-    archive = folder / f"{recipe.name}-{_digest(recipe)}.tar"
+    digest = _digest(recipe)
+    archive = folder / f"{recipe.name}-{digest}.tar"
     with locked(folder / f"{recipe.name}.lock"):
         if not archive.exists():
             for old in folder.glob(f"{recipe.name}-{'?' * 16}.tar"):
                 if old.stat().st_mtime < time.time() - LONGEST_RUN_S:
                     old.unlink()
-            _build(recipe, archive)
+            new = archive.with_suffix(".new")
+            _build(recipe, new)
+            # Or an image would be kept under the name of what it was not made of.
+            assert _digest(recipe) == digest, "the sources have changed while the image was built"
+            new.rename(archive)
         archive.touch()
     return Image(reference=recipe.reference, archive=archive)
 
 
-def _build(recipe: ImageRecipe, archive: Path) -> None:
+def _build(recipe: ImageRecipe, new: Path) -> None:
     base = _base(recipe)
     _say(f"Building the image {recipe.reference}.")
     with _store() as buildah:
@@ -147,10 +152,8 @@ def _build(recipe: ImageRecipe, archive: Path) -> None:
             *("--format", "docker", "--volume", f"{CERTIFICATES}:{CERTIFICATES}:ro", *arguments),
             *("--file", str(ROOT / recipe.dockerfile), "--tag", recipe.reference, str(ROOT)),
         )
-        new = archive.with_suffix(".new")
         new.unlink(missing_ok=True)
         buildah("push", "--quiet", recipe.reference, f"docker-archive:{new}:{recipe.reference}")
-        new.rename(archive)
 
 
 def _base(recipe: ImageRecipe) -> Path:
