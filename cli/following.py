@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from api.jobs.schemas import TERMINAL_PHASES, AttemptList, JobObject, WhyView
 from cli import output
 from cli.client import Client
-from cli.failures import ExitCode, UnreachableError
+from cli.failures import CommandError, ExitCode, ServerError, UnreachableError
 from cli.times import pause, ticks_s
 
 POLL_S = 0.25
@@ -49,6 +50,28 @@ def is_ended(job: JobObject) -> bool:
     return job.status.phase in TERMINAL_PHASES
 
 
+class Patience:
+    """Bears a server that is away for a while, e.g. restarted, once it has answered."""
+
+    def __init__(self) -> None:
+        self._has_answered = False
+        self._ends_s: float | None = None
+
+    def answered(self) -> None:
+        """It is there."""
+        self._has_answered, self._ends_s = True, None
+
+    def bear(self, error: CommandError) -> None:
+        """Raises the error if it says anything else, or the time is over."""
+        is_away = isinstance(error, UnreachableError) or (
+            isinstance(error, ServerError)
+            and error.problem.status == HTTPStatus.SERVICE_UNAVAILABLE
+        )
+        self._ends_s = self._ends_s or ticks_s() + UNREACHABLE_PATIENCE_S
+        if not is_away or not self._has_answered or ticks_s() > self._ends_s:
+            raise error
+
+
 def changes(
     client: Client, name: str, *, timeout_s: float | None = None, is_past_end: bool = False
 ) -> Iterator[JobObject]:
@@ -59,17 +82,14 @@ def changes(
     or raises UnreachableError.
     """
     deadline = None if timeout_s is None else ticks_s() + timeout_s
-    version = ""
-    patience_ends: float | None = None
+    version, patience = "", Patience()
     while True:
         try:
             job = job_now(client, name)
-            patience_ends = None
-        except UnreachableError:
-            patience_ends = patience_ends or ticks_s() + UNREACHABLE_PATIENCE_S
-            if not version or ticks_s() > patience_ends:
-                raise
+        except CommandError as error:
+            patience.bear(error)
         else:
+            patience.answered()
             if job.metadata.resource_version != version:
                 version = job.metadata.resource_version
                 yield job
@@ -83,10 +103,17 @@ def changes(
 def follow(client: Client, name: str, choice: LogChoice) -> JobObject:
     """Stream the log of one rank, attempt after attempt, until the job ends; the job at its end."""
     shown: int | None = None
-    said = ""
+    said, patience = "", Patience()
     while True:
-        job = job_now(client, name)
-        attempts = AttemptList.model_validate(client.get(client.job_path(name, "attempts"))).items
+        try:
+            job = job_now(client, name)
+            answer = client.get(client.job_path(name, "attempts"))
+        except CommandError as error:
+            patience.bear(error)
+            pause(POLL_S)
+            continue
+        patience.answered()
+        attempts = AttemptList.model_validate(answer).items
         started = [
             a.number for a in attempts if a.running_since or a.end_time or a.phase == "Released"
         ]
@@ -105,9 +132,42 @@ def follow(client: Client, name: str, choice: LogChoice) -> JobObject:
 
 def stream_log(client: Client, name: str, choice: LogChoice, *, attempt: int | None) -> None:
     """Print one log until it ends; lines come out whole, so that they can't mix."""
-    parameters = choice.parameters(attempt=attempt, follow=True)
-    with client.stream(client.job_path(name, "logs"), parameters) as chunks:
-        print_log(chunks, is_raw=choice.is_raw)
+    print_log(followed(client, name, choice, attempt=attempt), is_raw=choice.is_raw)
+
+
+def followed(
+    client: Client, name: str, choice: LogChoice, *, attempt: int | None
+) -> Iterator[bytes]:
+    """One log as it is written, until it ends; goes on where it was when the server is back."""
+    path, parameters = (
+        client.job_path(name, "logs"),
+        choice.parameters(attempt=attempt, follow=True),
+    )
+    # A log from its beginning is read again and what is known passed over; of a part of it nobody
+    # knows where that begins, so only what is new is asked for.
+    is_whole = choice.tail is None and choice.since_s is None
+    seen, has_gap, patience = 0, False, Patience()
+    while True:
+        try:
+            with client.stream(path, parameters) as chunks:
+                patience.answered()
+                if has_gap:
+                    output.note("the server was away: lines written meanwhile are left out")
+                    has_gap = False
+                passed = 0
+                for chunk in chunks:
+                    fresh = chunk[max(0, seen - passed) :] if is_whole else chunk
+                    passed += len(chunk)
+                    seen = max(seen, passed)
+                    if fresh:
+                        yield fresh
+                return
+        except CommandError as error:
+            patience.bear(error)
+        pause(POLL_S)
+        if not is_whole:
+            has_gap = True
+            parameters = {**parameters, "tail": 0, "sinceSeconds": None}
 
 
 def print_log(chunks: Iterator[bytes], *, is_raw: bool, prefix: str = "") -> None:

@@ -14,11 +14,13 @@ from cli.failures import CommandError
 from cli.following import (
     LogChoice,
     follow_or_detach,
+    followed,
     is_ended,
     job_now,
     own_exit_code,
     print_log,
     say_end,
+    stream_log,
 )
 from cli.kinds import job_name
 from cli.root import dally
@@ -100,14 +102,19 @@ def _previous(job: JobObject) -> int:
 
 
 def _print_one(client: Client, name: str, choice: LogChoice, *, follow: bool) -> None:
-    parameters = choice.parameters(attempt=choice.attempt, follow=follow)
+    if follow:
+        stream_log(client, name, choice, attempt=choice.attempt)
+        return
+    parameters = choice.parameters(attempt=choice.attempt, follow=False)
     with client.stream(client.job_path(name, "logs"), parameters) as chunks:
         print_log(chunks, is_raw=choice.is_raw)
 
 
 def _print_all_ranks(client: Client, job: JobObject, choice: LogChoice, *, follow: bool) -> None:
     name = job.metadata.name
-    ranks = [worker.rank for worker in _attempt(client, name, choice).workers]
+    chosen = _attempt(client, name, choice)
+    ranks = [worker.rank for worker in chosen.workers]
+    choice = replace(choice, attempt=chosen.number)
     if follow and len(ranks) > RANKS_MAX:
         raise CommandError(
             f"can't follow {len(ranks)} logs at once, at most {RANKS_MAX}",
@@ -167,12 +174,10 @@ def _follow_ranks(client: Client, name: str, ranks: list[int], choice: LogChoice
 def _read_into(
     client: Client, name: str, choice: LogChoice, pieces: "queue.SimpleQueue[_Piece]"
 ) -> None:
-    parameters = choice.parameters(attempt=None, follow=True)
     error: CommandError | None = None
     try:
-        with client.stream(client.job_path(name, "logs"), parameters) as chunks:
-            for chunk in chunks:
-                pieces.put(_Piece(choice.rank, chunk))
+        for chunk in followed(client, name, choice, attempt=None):
+            pieces.put(_Piece(choice.rank, chunk))
     except CommandError as caught:
         error = caught
     pieces.put(_Piece(choice.rank, error=error, is_end=True))
