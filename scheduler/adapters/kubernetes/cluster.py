@@ -322,11 +322,10 @@ class KubernetesCluster:
             if not all(each.lists or each.is_forbidden for each in self._reflectors):
                 continue
             try:
-                anchors = self._anchors()
+                self._keeper.start(self._caches, self._anchors())
             except ApiFailure as failure:
-                _log.info("anchors_not_listed %s", failure.message)
+                _log.info("not_taken_over %s", failure.message)
                 continue
-            self._keeper.start(self._caches, anchors)
             self._sweeper.start()
             self._is_started = True
             self._on_change()

@@ -93,7 +93,10 @@ class Keeper:
         ]
 
     def start(self, caches: Mapping[str, ObjectCache], anchors: list[FoundAnchor]) -> None:
-        """Take over what is there, then begin. The caches have been filled once."""
+        """Take over what is there, then begin. The caches have been filled once.
+
+        Raises Unavailable, and may be called again then.
+        """
         self._hands.caches = caches
         for found in anchors:
             attempt = found.order.attempt

@@ -2,8 +2,10 @@
 
 import logging
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 
 from scheduler.adapters.kubernetes import names
 from scheduler.adapters.kubernetes.client import ApiServer
@@ -12,6 +14,7 @@ from scheduler.adapters.kubernetes.log_tails import LogTails
 from scheduler.adapters.kubernetes.log_text import BYTES_MAX, is_led_by_a_time, parsed
 from scheduler.adapters.kubernetes.pods import PodFacts
 from scheduler.adapters.kubernetes.watch import collection
+from scheduler.domain.errors import StoreUnavailableError
 from scheduler.domain.ids import Rank
 from scheduler.domain.reservation import AttemptKey
 from scheduler.ports.clock import Clock
@@ -24,6 +27,10 @@ COPY_TRIES_MAX = 5
 FOLLOWED_AT_STOP_MAX = 16
 """Of a gang that is stopped, the first so many workers are followed to their last word."""
 WAIT_S_MAX = 20.0
+FORGET_S_MAX = 600.0
+"""What of the logs has not come by then, after the gang was to be forgotten, does not come: a
+kubelet that does not answer must not keep it for ever."""
+STORE_PAUSE_S = 1.0
 LAST_WORDS_LOOKS, LAST_WORDS_PAUSE_S = 50, 0.1
 """How often, and how long apart, is looked whether a follower has come to the end of a log."""
 
@@ -43,6 +50,8 @@ class EndedLogs:
         self._pool = ThreadPoolExecutor(COPY_THREADS, thread_name_prefix="kubernetes-logs")
         self._lock = threading.Lock()
         self._pending: dict[AttemptKey, dict[Rank, Future[None]]] = {}
+        self._leaving_since: dict[AttemptKey, float] = {}
+        """When attempts were to be forgotten whose logs are being copied, on our own clock."""
         self._closing = threading.Event()
 
     def close(self) -> None:
@@ -75,24 +84,44 @@ class EndedLogs:
     def forget(self, attempt: AttemptKey) -> None:
         """The attempt is over: have everything that is to be kept of it in the archive.
 
-        Raises Abandoned while a copy is under way for longer than a caller may wait.
+        Never waits: the caller has other gangs to look after. Raises Abandoned while a copy is
+        under way, for ten minutes at most, and Unavailable while the archive does not answer.
         """
         with self._lock:
-            copies = list(self._pending.get(attempt, {}).values())
-        if wait(copies, WAIT_S_MAX).not_done:
-            raise Abandoned("logs of ended workers are still being copied")
-        self._archive.close_attempt(attempt, at=self._clock.now())
+            copies = self._pending.get(attempt, {})
+            missing = [copy for copy in copies.values() if not copy.done()]
+            if missing:
+                self._give_up_late(attempt, missing)
+        with _answering():
+            self._archive.close_attempt(attempt, at=self._clock.now())
         with self._lock:
             self._pending.pop(attempt, None)
+            self._leaving_since.pop(attempt, None)
+
+    def _give_up_late(self, attempt: AttemptKey, missing: Sequence[Future[None]]) -> None:
+        now = time.monotonic()
+        if now - self._leaving_since.setdefault(attempt, now) < FORGET_S_MAX:
+            raise Abandoned("logs of ended workers are still being copied")
+        for copy in missing:
+            copy.cancel()
+        _log.warning("logs_not_copied %s: %d", attempt, len(missing))
 
     def is_forgotten(self, attempt: AttemptKey) -> bool:
-        """Whether the attempt is over for good."""
-        return self._archive.is_attempt_closed(attempt)
+        """Whether the attempt is over for good. Raises Unavailable."""
+        with _answering():
+            return self._archive.is_attempt_closed(attempt)
 
     def _copy(self, facts: PodFacts) -> None:
         log = self._log_of(facts)
-        if log is not None:
-            self._archive.keep_log(facts.attempt, facts.rank, _shortened(log), at=self._clock.now())
+        while log is not None:
+            try:
+                self._archive.keep_log(
+                    facts.attempt, facts.rank, _shortened(log), at=self._clock.now()
+                )
+            except StoreUnavailableError:
+                if not self._closing.wait(STORE_PAUSE_S):
+                    continue
+            return
 
     def _log_of(self, facts: PodFacts) -> KeptLog | None:
         for _ in range(COPY_TRIES_MAX):
@@ -131,6 +160,15 @@ class EndedLogs:
             _log.info("log_not_there %s %s", facts.name, answer[:200].decode(errors="replace"))
             return None
         return parsed(answer).kept()
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    """What the archive can not do now is tried again as what the API server can not do."""
+    try:
+        yield
+    except StoreUnavailableError as error:
+        raise Unavailable(str(error)) from error
 
 
 def _shortened(log: KeptLog) -> KeptLog:

@@ -12,6 +12,7 @@ from scheduler.adapters.kubernetes.errors import ApiFailure
 from scheduler.adapters.kubernetes.gang import FoundAnchor
 from scheduler.adapters.kubernetes.keeper import Keeper
 from scheduler.adapters.kubernetes.objects import Uid
+from scheduler.domain.errors import StoreUnavailableError
 
 SWEEP_S = 300.0
 
@@ -55,8 +56,8 @@ class Sweeper:
         while not self._closing.wait(self._every_s):
             try:
                 self._sweep()
-            except ApiFailure as failure:
-                _log.info("sweep_failed %s", failure.message)
+            except (ApiFailure, StoreUnavailableError) as failure:
+                _log.info("sweep_failed %s", failure)
             self.sweeps += 1
 
     def _sweep(self) -> None:
