@@ -99,18 +99,25 @@ class NodesWorld(PodsWorld):
 
     def kill_first_process(self, node: WholeNode) -> None:
         """SIGKILL from the node to a container's first process: the container is no more."""
-        os.kill(next(_first_processes(node)), signal.SIGKILL)
+        os.kill(next(self._first_processes(node)), signal.SIGKILL)
+
+    def _first_processes(self, node: WholeNode) -> Iterator[int]:
+        """Of this world's containers: those of an earlier one may still be on their way out."""
+        for pid in processes_of(node.home):
+            if words_of(pid)[:3] == ["sh", "-c", INIT] and self._sees_our_ledger(pid):
+                yield pid
+
+    def _sees_our_ledger(self, pid: int) -> bool:
+        try:
+            mounts = Path(f"/proc/{pid}/mountinfo").read_text()
+        except OSError:
+            return False  # It is gone.
+        return f"/{self._ground.ledger.name} {SEEN_LEDGER} " in mounts
 
     def close(self) -> None:
         super().close()
         self._objects.delete(self.pods_path, grace_s=0)
         self._objects.remove(self._namespace_path)
-
-
-def _first_processes(node: WholeNode) -> Iterator[int]:
-    for pid in processes_of(node.home):
-        if words_of(pid)[:3] == ["sh", "-c", INIT]:
-            yield pid
 
 
 def _shows(ledger: Path) -> PodPolicy:
