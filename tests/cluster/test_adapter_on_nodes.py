@@ -5,25 +5,32 @@ from dataclasses import replace
 import pytest
 
 from scheduler.adapters.memory.workers import WorkerScript
+from scheduler.domain.ids import Rank
 from scheduler.domain.instants import seconds
 from scheduler.domain.job import Outcome
 from scheduler.domain.resources import Resources
 from scheduler.ports.cluster import WorkerState
 from tests.cluster.nodes_world import NodesWorld
 from tests.cluster.whole_cluster import WholeCluster
-from tests.contract.cluster_worlds import RUNS, RUNS_AND_SAYS_SO, STUBBORN, Deed
+from tests.contract.cluster_worlds import RUNS, RUNS_AND_SAYS_SO, Deed
 from tests.contract.test_cluster import KEY, run, states, wait_for_end, wait_until_up
 
 pytestmark = pytest.mark.cluster
 
+SAYS_THAT_IT_IS_TOLD = Deed(
+    WorkerScript(), "trap 'echo told' TERM; echo up; while :; do sleep 0.01; done"
+)
+"""And goes on."""
+
 
 def test_a_kubelet_keeps_to_the_grace_that_it_was_told_first(world: NodesWorld) -> None:
     # When this fails, kubelets have learned it: then the entry in NOT_ON_NODES has to go.
-    run(world, [STUBBORN])
+    run(world, [SAYS_THAT_IT_IS_TOLD])
     wait_until_up(world)
-    first = world.in_time(seconds(6))
+    first = world.in_time(seconds(8))
     world.cluster.stop(KEY, kill_at=first)
-    world.settle()
+    # Before that a kubelet may see the second grace alone.
+    world.wait_until(lambda: is_told(world), "the kubelet has told it")
     world.cluster.stop(KEY, kill_at=world.in_time(seconds(0)))
     report = wait_for_end(world)
     assert report.exit_code == 137
@@ -88,6 +95,12 @@ def test_a_machine_that_goes_down_and_comes_back_has_lost_its_worker(
     whole_cluster.bring_back(node)
     report = wait_for_end(world)
     assert (report.outcome, report.exit_code) == (Outcome.WORKER_LOST, None)
+
+
+def is_told(world: NodesWorld) -> bool:
+    """Whether the worker has had the stop signal, or has ended meanwhile."""
+    said = world.cluster.read(KEY, Rank(0), offset=0, bytes_max=100).data
+    return b"told" in said or states(world) == [WorkerState.ENDED]
 
 
 def is_ready(world: NodesWorld, name: str) -> bool:
