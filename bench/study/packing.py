@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from bench.study.classes import classes_of
 from bench.study.reading import CellRuns, Stored, number
 
 FILE = "results.jsonl"
@@ -39,9 +40,10 @@ def unpacked(folder: Path) -> Iterator[Stored]:
     for text in file.read_text(encoding="utf-8").splitlines():
         line = json.loads(text)
         shared = {name: line[name] for name in SHARED}
-        for seed, (values, weeks) in line["seeds"].items():
+        for seed, (values, weeks, *classes) in line["seeds"].items():
             metrics = dict(zip(METRICS, values, strict=True))
-            yield {**shared, **metrics, "seed": int(seed), "weeks": weeks}
+            kept = {"classes": classes[0]} if classes else {}
+            yield {**shared, **metrics, "seed": int(seed), "weeks": weeks, **kept}
 
 
 SHARED = (
@@ -60,7 +62,11 @@ def _lines(cell: CellRuns) -> Iterator[Mapping[str, object]]:
     for _, runs in sorted(cell.by_variant.items()):
         first = next(iter(runs.values()))
         seeds = {
-            str(seed): [[_short(number(run, name)) for name in METRICS], _weeks(run)]
+            str(seed): [
+                [_short(number(run, name)) for name in METRICS],
+                _weeks(run),
+                *_classes(run),
+            ]
             for seed, run in sorted(runs.items())
         }
         yield {**{name: first[name] for name in SHARED}, "seeds": seeds}
@@ -70,6 +76,13 @@ def _weeks(run: Stored) -> list[list[float]]:
     weeks = run["weeks"]
     assert isinstance(weeks, list)
     return [[count, _short(total)] for count, total in weeks]
+
+
+def _classes(run: Stored) -> Iterator[Mapping[str, list[float]]]:
+    """Once, if the run tells of them."""
+    found = classes_of(run)
+    if found:
+        yield {gpus: [_short(value) for value in values] for gpus, values in found.items()}
 
 
 def _short(value: float) -> float:

@@ -13,7 +13,7 @@ from bench.study.conditions import WORKLOADS
 from bench.study.plan import Size, StudyRun
 from scheduler.domain.instants import DAY, SECOND
 from simulator.garbage import collect_seldom
-from simulator.metrics import measured
+from simulator.metrics import finish_time_fairness, measured, percentile
 from simulator.outcome import RunOutcome
 from simulator.replay import replay
 from simulator.staging import staged
@@ -106,12 +106,21 @@ def _by_week(outcome: RunOutcome) -> list[list[float]]:
 
 
 def _by_demand(outcome: RunOutcome) -> dict[str, list[float]]:
-    """By GPUs rounded up to a power of two: jobs, and p95 of JCT over the time alone."""
-    stretches: dict[int, list[float]] = {}
-    for job in outcome.jobs:
+    """By GPUs rounded up to a power of two: jobs, p95 and p99 of JCT in seconds, p99 of finish-time
+    fairness."""
+    classes: dict[int, list[tuple[float, float]]] = {}
+    rhos = finish_time_fairness(outcome.jobs, outcome.steps)
+    for job, rho in zip(outcome.jobs, rhos, strict=True):
         bucket = 1 << (job.gpus - 1).bit_length()
-        stretches.setdefault(bucket, []).append(job.jct / job.ideal)
-    return {
-        str(bucket): [len(values), sorted(values)[int(0.95 * len(values))]]
-        for bucket, values in sorted(stretches.items())
-    }
+        classes.setdefault(bucket, []).append((job.jct / SECOND, rho))
+    found: dict[str, list[float]] = {}
+    for bucket, of_class in sorted(classes.items()):
+        jcts = sorted(jct for jct, _ in of_class)
+        fair = sorted(rho for _, rho in of_class)
+        found[str(bucket)] = [
+            len(of_class),
+            percentile(jcts, 95),
+            percentile(jcts, 99),
+            percentile(fair, 99),
+        ]
+    return found

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import exp, isfinite, log
 from statistics import fmean
 
+from bench.study.classes import by_class, class_table
 from bench.study.reading import CellRuns, headline_metrics, number
 from bench.study.variants import OURS
 from simulator.confidence import Bounded
@@ -26,6 +27,8 @@ GAINS = (
     ("batch: makespan", "makespan_s", True),
     ("batch: mean JCT", "jct_mean_s", True),
 )
+
+CLASS_TITLES = ("jct_p95_s", "jct_p99_s", "fairness_p99")
 
 QUEUEING_LEAST_S = 60.0
 """In cells where jobs queue for less under either, a gain says nothing."""
@@ -64,6 +67,10 @@ def figures(cells: Sequence[CellRuns]) -> Iterator[Figure]:
                 name=f"best_gain_{metric}[{case}]", value=best_gain, unit="share", reference=paper
             )
             yield Figure(name=f"mean_gain_{metric}[{case}]", value=mean_gain, unit="share")
+    for row in by_class(cells):
+        for title, ratio in zip(CLASS_TITLES, row.ratios, strict=True):
+            case = f"gpus={row.gpus},cells={row.cells}"
+            yield Figure(name=f"class_{title}[{case}]", value=ratio, unit="x")
     misses = [cell.name for cell, _, found in judged(cells, "jct_mean_s") if found.low > BOUND]
     yield Figure(name="cells_missed_jct_mean_s", value=len(misses), unit="cells")
     misses = [cell.name for cell, _, found in judged(cells, "makespan_s") if found.low > BOUND]
@@ -105,7 +112,7 @@ def geometric(values: Sequence[float]) -> float:
 
 def page(cells: Sequence[CellRuns]) -> str:
     """The tables in Markdown."""
-    parts = (_head, _headlines, _gains, _cells, _both, _troubled, _ablations)
+    parts = (_head, _headlines, _gains, _cells, _both, class_table, _troubled, _ablations)
     return "\n".join(line for part in parts for line in part(cells)) + "\n"
 
 
