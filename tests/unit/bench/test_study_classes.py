@@ -52,7 +52,7 @@ def a_cell(ours: Classes | None, theirs: Classes | None) -> list[CellRuns]:
 def test_a_class_is_measured_against_the_best_baseline_of_the_cell() -> None:
     (row,) = by_class(a_cell({"8": [20, 50.0, 400.0, 4.0]}, LARGE))
     assert (row.gpus, row.cells) == (8, 1)
-    assert row.ratios == (pytest.approx(0.5), pytest.approx(2.0), pytest.approx(1.0))
+    assert row.ratios == pytest.approx((0.5, 2.0, 1.0))
 
 
 @pytest.mark.parametrize(
