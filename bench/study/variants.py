@@ -66,6 +66,7 @@ PARTS: Mapping[str, Mapping[str, object]] = {
     "clock declined": {"clock": WaitClock.DECLINED},
     "clock pending": {"clock": WaitClock.PENDING},
     "moves do not cap timers": {"moves_cap_timers": False},
+    "links count as free": {"crowding_weight": 0.0},
     "nobody stopped for the order": {"order_stops": False},
     "order las": {"order": JobOrder.LAS},
     "order n1": {"order": JobOrder.N1},
@@ -74,6 +75,8 @@ PARTS: Mapping[str, Mapping[str, object]] = {
     "no large-gang hold": {"hold_after": Duration(0)},
     # Numbers at half and double.
     "timer quantile 0.45": {"timer_quantile": 0.45},
+    "crowding halved": {"crowding_weight": 0.5},
+    "crowding doubled": {"crowding_weight": 2.0},
     "margin doubled": {"preemption_margin": 0.2},
     "benefit halved": {"benefit_min": 1.0},
     "benefit doubled": {"benefit_min": 4.0},
