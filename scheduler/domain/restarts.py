@@ -97,6 +97,8 @@ def bears_another_in(
         # What is lost with it grows at least as fast as what it bears.
         return None
     least = (job.evictions.lost + restart_cost(job.spec, knobs)) / knobs.lost_share_max
+    if least > QUANTUM_MAX:
+        return None
     longer = max(1, ceil(least) - ran_for)
     if saves_when_told(job.spec):
         return Duration(longer)

@@ -43,8 +43,11 @@ class Crowd:
     _on: dict[WayOut, dict[JobId, None]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, snapshot: Snapshot, standing: Standing) -> "Crowd":
-        """As the decision finds it: who stays, and who comes next where it was promised to him."""
+    def of(cls, snapshot: Snapshot, standing: Standing, void: AbstractSet[JobId]) -> "Crowd":
+        """As the decision finds it: who stays, and who comes next where it was promised to him.
+
+        Not those whose promise is `void`.
+        """
         crowd = cls(standing.free.tree)
         for gang in snapshot.holding:
             job = gang.job
@@ -59,7 +62,8 @@ class Crowd:
                     )
                 )
         for job_id, placement in standing.promises.items():
-            crowd.add(standing.line[job_id].job, placement)
+            if job_id not in void:
+                crowd.add(standing.line[job_id].job, placement)
         return crowd
 
     def add(self, job: Job, placement: Placement) -> None:

@@ -104,7 +104,7 @@ class Scratch:
 
     def _beside(self, placement: Placement, leaving: AbstractSet[JobId]) -> tuple[Neighbour, ...]:
         if self._crowd is None:
-            self._crowd = Crowd.of(self.snapshot, self.standing)
+            self._crowd = Crowd.of(self.snapshot, self.standing, {job.id for job in self.void})
             comes = {start.job_id: start.placement for start in self.start}
             comes |= {promise.job_id: promise.placement for promise in self.promise}
             for job_id, place in comes.items():

@@ -131,6 +131,22 @@ class SharedLinks(Generic[J, L]):
             link.remove(job)
         return _settled(neighbours)
 
+    def with_one_more(self, key: J, load: Load[L]) -> Mapping[J, float]:
+        """Step times of a job and of all that share a link with it, were it to start now.
+
+        Everything here stays as it is.
+        """
+        before = [
+            (job, (job.stretch, job.busy, job.duty, job.duty_alone)) for job in self._jobs.values()
+        ]
+        steps = {concerned: self.step_s(concerned) for concerned in self.start(key, load)}
+        newcomer = self._jobs.pop(key)
+        for link, _ in newcomer.uses:
+            link.remove(newcomer)
+        for job, known in before:
+            job.stretch, job.busy, job.duty, job.duty_alone = known
+        return steps
+
     def settle_all(self) -> None:
         """Settle every job's share again, as if all had just started."""
         for job in self._jobs.values():

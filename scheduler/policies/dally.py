@@ -15,7 +15,7 @@ from scheduler.domain.knobs import JobOrder, PolicyKnobs, Timers, WaitClock
 from scheduler.domain.ladder import Ladder
 from scheduler.domain.patience import WaitEpisode, waits_observed
 from scheduler.domain.placement import Blocked, Placement, WaitingForCloserTier
-from scheduler.domain.snapshot import Neighbour, RunningGang, Snapshot
+from scheduler.domain.snapshot import Neighbour, RunningGang, SharedStep, Snapshot
 from scheduler.domain.timers import TimerReason
 from scheduler.domain.waits import WaitObservation, demand_bucket
 from scheduler.network.iteration import TIE_GAP
@@ -59,8 +59,8 @@ class _Judged:
     """On the links as the others leave them."""
     own_s: float = 0.0
     """What of it the gangs on its links cost it."""
-    others: tuple[tuple[Neighbour, float], ...] = ()
-    """What a step of theirs takes longer by it."""
+    others_lose: float = 0.0
+    """Time that they run longer by it, times their GPUs."""
     gangs_beside: int = 0
     """On its links, if it or any of them loses by that."""
 
@@ -260,11 +260,7 @@ class Dally:
         if not judged.gangs_beside:
             return Duration(0)
         lost = remaining_time(job, ladder, self._snapshot) * judged.own_s / ladder.best.step_s
-        for gang, longer_s in judged.others:
-            theirs = self._ladder(gang.job)
-            remaining = remaining_time(gang.job, theirs, self._snapshot, so_far=gang.ran_for)
-            share = gang.job.spec.gpus / job.spec.gpus
-            lost += share * remaining * longer_s / theirs.best.step_s
+        lost += judged.others_lose / job.spec.gpus
         return Duration(min(holding_out.LONGEST, round(self._knobs_of(job).crowding_weight * lost)))
 
     def _saves(self, job: Job, ladder: Ladder, waits_for: int, offer_s: float) -> Duration:
@@ -312,11 +308,11 @@ class Dally:
         times = self._snapshot.step_times
         assert times is not None
         own, *theirs = times.shared_steps(job, offer.placement, beside)
-        others = tuple(
-            (gang, step.longer_s)
+        others = [
+            self._loses(gang, step)
             for gang, step in zip(beside, theirs, strict=True)
             if step.longer_s > TIE_GAP * step.before_s
-        )
+        ]
         own_s = own.longer_s if own.longer_s > TIE_GAP * own.before_s else 0.0
         if not own_s and not others:
             return alone
@@ -324,9 +320,17 @@ class Dally:
             alone,
             step_s=alone.step_s + own_s,
             own_s=own_s,
-            others=others,
+            others_lose=sum(others),
             gangs_beside=len(beside),
         )
+
+    def _loses(self, gang: Neighbour, step: SharedStep) -> float:
+        """What a neighbour runs longer by the newcomer, times its GPUs."""
+        ladder = self._ladder(gang.job)
+        # By capacity it may have no place any more: its nodes were cordoned, say.
+        best_s = ladder.best.step_s if ladder.rungs else step.before_s
+        remaining = remaining_time(gang.job, ladder, self._snapshot, so_far=gang.ran_for)
+        return gang.job.spec.gpus * remaining * step.longer_s / best_s
 
     def _domains(self, placement: Placement, tier: int) -> int:
         """How many domains of a level the placement touches."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from scheduler.domain.communication import CommunicationProfile
+from scheduler.domain.ids import NodeName
 from scheduler.domain.instants import Duration
 from scheduler.domain.job import Job
 from scheduler.domain.snapshot import Neighbour
@@ -50,6 +51,39 @@ def test_a_gang_inside_a_rack_and_one_that_computes_only_disturb_nobody() -> Non
     own, inside, quiet, small = LADDERS.shared_steps(job, place, others)
     assert own.longer_s < 0.01 * own.before_s
     assert [each.longer_s for each in (inside, quiet, small)] == [0, pytest.approx(0), 0]
+
+
+def test_of_a_gang_whose_first_node_is_gone_the_others_count() -> None:
+    job = talking("s")
+    place = a_placement(PICTURE, job, {"r1-n0": 1, "r2-n0": 1})
+    wide = replace(talking("o"), spec=replace(talking("o").spec, roles=a_job(workers=3).spec.roles))
+    placement = a_placement(PICTURE, wide, {"r1-n1": 1, "r1-n2": 1, "r2-n2": 1})
+    gone, *there = placement.assignments
+    moved = replace(placement, assignments=(replace(gone, node=NodeName("gone")), *there))
+    other = Neighbour(job=wide, placement=moved, ran_for=Duration(0))
+    own, theirs = LADDERS.shared_steps(job, place, (other,))
+    assert own.longer_s > 0
+    assert theirs.longer_s > 0
+
+
+def test_alike_jobs_at_one_place_are_tried_once_and_others_each_for_itself() -> None:
+    others = (beside(talking("o"), "r1-n1", "r2-n1"),)
+    jobs = [talking("a"), talking("b"), talking("c", COMPUTES)]
+    a, b, c = (
+        LADDERS.shared_steps(job, a_placement(PICTURE, job, {"r1-n0": 1, "r2-n0": 1}), others)
+        for job in jobs
+    )
+    assert a is b
+    assert c[1].longer_s < 0.01 * a[1].longer_s
+
+
+def test_a_neighbour_that_has_moved_is_met_where_it_is_now() -> None:
+    job = talking("s")
+    place = a_placement(PICTURE, job, {"r1-n0": 1, "r2-n0": 1})
+    across, inside = beside(talking("o"), "r1-n1", "r2-n1"), beside(talking("o"), "r1-n1", "r1-n2")
+    met = [LADDERS.shared_steps(job, place, (gang,))[0].longer_s for gang in (across, inside)]
+    assert met[0] > 0
+    assert met[1] == 0
 
 
 def test_without_distance_nobody_loses() -> None:

@@ -225,3 +225,19 @@ def test_incremental_coupled_rates_equal_those_computed_at_once(seed: int) -> No
             links.end(gone)
     at_once = coupled_rates(weights, capacities, wanted=wanted)
     assert {job: links.rate(job) for job in weights} == pytest.approx(at_once)
+
+
+def test_one_more_is_tried_as_if_it_started_and_leaves_all_as_they_were() -> None:
+    loads = {"a": a_load(), "b": a_load(compute_s=2.0), "c": a_load(compute_s=0.5, rate=4.0)}
+    newcomer = a_load(compute_s=1.0)
+    links: SharedLinks[str, str] = SharedLinks({LINK: 10.0})
+    started: SharedLinks[str, str] = SharedLinks({LINK: 10.0})
+    for name, load in loads.items():
+        links.start(name, load)
+        started.start(name, load)
+    before = {name: links.step_s(name) for name in loads}
+    tried = [links.with_one_more("new", newcomer) for _ in range(2)]
+    started.start("new", newcomer)
+    assert tried[0] == tried[1] == {name: started.step_s(name) for name in (*loads, "new")}
+    assert {name: links.step_s(name) for name in loads} == before
+    assert tried[0]["b"] > before["b"]

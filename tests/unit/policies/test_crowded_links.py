@@ -14,10 +14,13 @@ from scheduler.domain.placement import WaitingForCloserTier
 from scheduler.domain.plan import Plan
 from scheduler.domain.snapshot import Snapshot
 from scheduler.domain.timers import TimerReason
+from scheduler.domain.topology import topology_tree
 from scheduler.engine.cycle import decide
 from scheduler.engine.invariants import check_plan
+from scheduler.engine.ladders import Ladders
 from scheduler.policies.registry import policy_named
-from tests.builders import a_job, a_snapshot, at
+from tests.builders import a_cluster, a_job, a_placement, a_snapshot, at
+from tests.simulation.sensitive_world import TALKS, narrow_fabric
 from tests.step_times import SaidStepTimes
 
 TWO_RACKS = "r1: 8 8 8\nr2: 8 8 8"
@@ -146,6 +149,35 @@ def test_of_two_in_one_cycle_the_second_meets_the_first() -> None:
     plan = planned(a_world(*jobs, crowded=crowded, running=(), now=at(9), cluster=racks))
     assert started(plan) == ["s1"]
     assert holds_out(plan, jobs[1]).gangs_beside == 1
+
+
+def test_a_job_does_not_meet_itself_where_its_promise_is_void() -> None:
+    job = a_job("s", workers=2)
+    cluster = a_cluster(TWO_RACKS)
+    job = replace(job, promised=a_placement(cluster, job, {"r1-n1": 1, "r2-n1": 1}))
+    running = tuple((a_job(name), {name: 1}) for name in ("r1-n2", "r2-n2", "r2-n0"))
+    world = a_world(job, crowded={"s": 3.0}, running=running)
+    nodes = tuple(replace(node, is_ready=node.name != "r1-n1") for node in world.nodes)
+    assert started(planned(replace(world, nodes=nodes))) == ["s"]
+
+
+def test_a_neighbour_that_has_no_place_by_capacity_any_more_is_counted_all_the_same() -> None:
+    four = a_cluster("r1: 8 8 8 8\nr2: 8 8 8 8", gpu_model="V100")
+    cordoned = {"r1-n0", "r1-n1", "r1-n2", "r2-n0"}
+    nodes = tuple(replace(node, is_cordoned=node.name in cordoned) for node in four.nodes)
+    tree = topology_tree(four.levels, nodes)
+    job, wide = (
+        replace(made, spec=replace(made.spec, communication=TALKS))
+        for made in (a_job("s", workers=2), a_job("wide", workers=5))
+    )
+    on = dict.fromkeys(("r1-n0", "r1-n1", "r1-n2", "r2-n0", "r2-n1"), 1)
+    snapshot = replace(
+        a_snapshot(four, pending=[job], running=[(wide, on), (a_job("y"), {"r2-n2": 1})]),
+        nodes=nodes,
+        tree=tree,
+        step_times=Ladders(tree, nodes, narrow_fabric),
+    )
+    assert holds_out(planned(snapshot), job).gangs_beside == 1
 
 
 def test_a_gang_that_gives_way_is_not_met_any_more() -> None:
