@@ -137,9 +137,15 @@ class StrayBook:
         made_in = max((report.epoch for report in reports), default=Epoch(0))
         if not made_in or self._is_in_store(key):
             return None
-        # At the first look of a term nothing has been made in it.
-        if made_in > term or (made_in == term and not self._has_looked):
+        # At the first look of a term nothing has been made in it; unless the term goes on after the
+        # store was away: then a job may have been deleted whose gang is only still reported.
+        is_down = all(report.state in TERMINAL_STATES for report in reports)
+        is_newer = made_in == term and not self._has_looked
+        if made_in > term or (is_newer and not is_down):
             return StrayReason.NEWER_TERM
+        if is_newer:
+            reason = self._reason_of_older(key)
+            return None if reason is StrayReason.UNKNOWN else reason
         if all(report.state is not WorkerState.RUNNING for report in reports):
             self._not_running.add(key)
             return None

@@ -225,7 +225,8 @@ class JobStore(Protocol):
         ...
 
     def latest_job_id(self) -> JobId | None:
-        """The largest id of a job: with ids that begin with the time, the last one submitted."""
+        """The largest id of a job, deleted ones too for as long as that is known: with ids that
+        begin with the time, the last one submitted."""
         ...
 
     def cordons(self) -> tuple[Cordon, ...]:

@@ -18,6 +18,7 @@ from scheduler.domain.ids import (
     QueueName,
 )
 from scheduler.domain.instants import Duration, Instant
+from scheduler.domain.job import JobPhase
 from scheduler.domain.knob_sheet import KnobSheet
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.queue import DEFAULT_PROJECT, DEFAULT_QUEUE, Project, Queue
@@ -29,6 +30,7 @@ from scheduler.ports.unit import (
     ChangeCordon,
     ChangeExclusion,
     ChangeKnobs,
+    DeleteJob,
     InsertJob,
     OrderStray,
     RecordAudit,
@@ -245,3 +247,7 @@ def test_the_latest_job_is_the_one_with_the_largest_id(store: Store) -> None:
     insert(store, replace(JOB, id=JobId("id-b"), name=JobName("b")))
     insert(store, replace(JOB, id=JobId("id-a"), name=JobName("a")))
     assert store.latest_job_id() == "id-b"
+    ended = replace(JOB, id=JobId("id-c"), name=JobName("c"), phase=JobPhase.CANCELLED)
+    insert(store, ended)
+    write(store, DeleteJob(job_id=ended.id, expected_revision=0, at=Instant(1)))
+    assert store.latest_job_id() == "id-c", "it was there"

@@ -241,9 +241,9 @@ class MemoryStore:
             return tuple(stray for _, stray in sorted(self._tables.strays.items()))
 
     def latest_job_id(self) -> JobId | None:
-        """The largest id of a job."""
+        """The largest id of a job, deleted or not."""
         with self._lock:
-            return max(self._tables.jobs, default=None)
+            return max((*self._tables.jobs, *self._tables.tombstones), default=None)
 
     def projects(self) -> tuple[Project, ...]:
         """All projects, by name."""

@@ -289,7 +289,7 @@ class SqlStore:
         return self._read(lambda c: single_queries.all_strays(c, self._stuck))
 
     def latest_job_id(self) -> JobId | None:
-        """The largest id of a job."""
+        """The largest id of a job, deleted or not."""
         return self._read(single_queries.latest_job_id)
 
     def projects(self) -> tuple[Project, ...]:

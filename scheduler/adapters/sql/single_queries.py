@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Connection, bindparam, func, select
+from sqlalchemy import ColumnElement, Connection, bindparam, func, select, union_all
 
 from scheduler.adapters.sql.account_mapping import to_audit_row, to_reply, to_token
 from scheduler.adapters.sql.cluster_mapping import (
@@ -26,6 +26,7 @@ from scheduler.adapters.sql.tables import (
     audit,
     cordons,
     cycles,
+    deleted_jobs,
     exclusions,
     instance,
     jobs,
@@ -163,9 +164,11 @@ def all_strays(connection: Connection, stuck: StuckRows) -> tuple[Stray, ...]:
 
 
 def latest_job_id(connection: Connection) -> JobId | None:
-    """The largest id of a job."""
-    found: JobId | None = connection.execute(select(func.max(jobs.c.id))).scalar_one()
-    return found
+    """The largest id of a job, deleted or not."""
+    found = connection.scalars(
+        union_all(select(func.max(jobs.c.id)), select(func.max(deleted_jobs.c.job_id)))
+    )
+    return max((job_id for job_id in found if job_id is not None), default=None)
 
 
 def all_projects(connection: Connection, stuck: StuckRows) -> tuple[Project, ...]:

@@ -8,15 +8,15 @@ import pytest
 
 from scheduler.adapters.memory.job_store import MemoryStore
 from scheduler.adapters.memory.workers import WorkerScript
-from scheduler.domain.errors import NotFoundError
-from scheduler.domain.ids import AttemptNumber, Epoch, JobId
+from scheduler.domain.errors import NotFoundError, StoreUnavailableError
+from scheduler.domain.ids import AttemptNumber, Epoch, JobId, Sequence
 from scheduler.domain.instants import seconds
 from scheduler.domain.job import JobPhase, Outcome
 from scheduler.domain.placement import StoreOutdated
 from scheduler.domain.reservation import AttemptKey
 from scheduler.domain.stray import AdoptionProblem, StrayOrder, StrayReason
 from scheduler.ports.cluster import WorkerState
-from scheduler.ports.unit import OrderStray, Unit
+from scheduler.ports.unit import DeleteJob, OrderStray, Unit
 from tests.builders import a_job
 from tests.gangs import an_order
 from tests.worlds import Script, World, runs
@@ -252,3 +252,34 @@ def test_an_attempt_that_only_the_backup_knows_ends_where_a_later_one_is_adopted
     assert outcomes == [(0, Outcome.WORKER_LOST), (1, None)]
     assert world.phase("a") is JobPhase.RUNNING
     assert {held.attempt for held in world.store.reservations()} == {key_of("a", 1)}
+
+
+def test_a_job_deleted_while_its_ended_gang_is_still_reported_shows_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World("r1: 8", script=Script(runs(10)))
+    world.submit(a_job("kept", gpus=64), a_job("gone"))
+    # Its log is being copied, or the cluster is slow to let go.
+    monkeypatch.setattr(world.cluster, "forget", lambda _attempt: None)
+    world.run(seconds(20))
+    gone = world.job("gone")
+    assert gone.phase is JobPhase.SUCCEEDED
+    world.store.write(
+        Unit(
+            changes=(
+                DeleteJob(job_id=gone.id, expected_revision=gone.revision, at=world.clock.now()),
+            )
+        )
+    )
+    with monkeypatch.context() as away:
+        away.setattr(world.store, "sequence", refuse)
+        world.ticks()
+    world.run(seconds(5))
+    assert world.sink.named("store_unavailable")
+    assert states(world) == {key_of("gone"): {WorkerState.ENDED}}
+    assert world.store.strays() == ()
+
+
+def refuse() -> Sequence:
+    """A database that does not answer."""
+    raise StoreUnavailableError("it is away")
