@@ -26,6 +26,8 @@ from tests.api.front_door import A_MOMENT, JOBS, FrontDoor, a_file, a_problem
 from tests.api.test_views import observe, run, submitted
 
 PLAN = "/api/v1/projects/default/plan"
+LONG = timedelta(minutes=10)
+"""For a process to begin and plan, however busy the machine is."""
 LENGTH_S = PolicyKnobs().residual_default / SECOND
 """What a job is taken to need of which nobody knows anything."""
 GRACE_S = 90
@@ -254,7 +256,7 @@ def test_a_server_without_a_forecaster_says_so(door: FrontDoor) -> None:
 def test_a_process_of_its_own_gives_the_same_answer(door: FrontDoor, member: TestClient) -> None:
     submitted(door, "next", workers=2)
     here = member.get(f"{JOBS}/next/plan").json()
-    door.deps = replace(door.deps, forecaster=ForecastProcesses())
+    door.deps = replace(door.deps, forecaster=ForecastProcesses(time_max=LONG))
     with door.client(door.member_token) as client:
         assert client.get(f"{JOBS}/next/plan").json() == here
 
@@ -271,7 +273,7 @@ def test_a_plan_that_takes_too_long_is_given_up(door: FrontDoor) -> None:
 
 
 def test_plans_are_worked_out_one_at_a_time(door: FrontDoor) -> None:
-    processes = ForecastProcesses()
+    processes = ForecastProcesses(time_max=LONG)
     door.deps = replace(door.deps, forecaster=processes)
     with door.client(door.member_token) as client:
         with processes.turn():
@@ -292,7 +294,7 @@ class CountingStore(MemoryStore):
 
 
 def test_a_question_that_is_refused_reads_no_jobs() -> None:
-    store, processes = CountingStore(), ForecastProcesses()
+    store, processes = CountingStore(), ForecastProcesses(time_max=LONG)
     door = FrontDoor(store)
     door.deps = replace(door.deps, forecaster=processes)
     observe(door)
@@ -305,7 +307,7 @@ def test_a_question_that_is_refused_reads_no_jobs() -> None:
 
 
 def test_a_server_that_stops_gives_up_its_plan(door: FrontDoor) -> None:
-    processes = ForecastProcesses()
+    processes = ForecastProcesses(time_max=LONG)
     door.deps = replace(door.deps, forecaster=processes)
     with door.client(door.member_token) as client:
         processes.close()
@@ -323,7 +325,7 @@ class StoppedMeanwhile(ForecastProcesses):
 
 
 def test_a_plan_under_way_is_given_up_when_the_server_stops(door: FrontDoor) -> None:
-    door.deps = replace(door.deps, forecaster=StoppedMeanwhile())
+    door.deps = replace(door.deps, forecaster=StoppedMeanwhile(time_max=LONG))
     with door.client(door.member_token) as client:
         a_problem(client.get(f"{JOBS}/holder/plan"), 503, "ForecastStopped")
 
@@ -376,7 +378,7 @@ def test_a_plan_that_takes_too_much_memory_is_given_up(door: FrontDoor) -> None:
         for number in range(100):
             file = a_file(f"waits-{number}", command=large)
             assert admin.post(JOBS, json=file).status_code == 201
-    door.deps = replace(door.deps, forecaster=ForecastProcesses(memory_max=1 << 20))
+    door.deps = replace(door.deps, forecaster=ForecastProcesses(time_max=LONG, memory_max=1 << 20))
     with door.client(door.member_token) as client:
         problem = a_problem(client.get(f"{JOBS}/holder/plan"), 504, "ForecastTooLarge")
         assert problem.detail == "the plan was given up: it takes more than 1 MiB of memory"
