@@ -147,8 +147,10 @@ class Dally:
         waits_for = min(rung - 1, _waits_for(episode, clock))
         timer = episode.timers[waits_for]
         closer = holding_out.threshold(episode.timers, rung)
-        # Where the timers are over, only those on its links keep it.
-        is_kept_by_links = closer is not None and clock >= closer
+        # Where the timers are over, only those on its links keep it; they may also be most of it.
+        is_kept_by_links = (
+            needed is not None and closer is not None and (clock >= closer or needed > 2 * closer)
+        )
         judged = self._judge(job, ladder, offer)
         return WaitingForCloserTier(
             level=timer.level,

@@ -103,6 +103,20 @@ def test_it_holds_out_as_long_as_they_lose_by_each_other(
 
 
 @pytest.mark.parametrize(
+    ("longer", "reason"),
+    [
+        pytest.param(1.5, TimerReason.SHARING, id="mostly by the links"),
+        pytest.param(1.1, TimerReason.WORTH, id="mostly by the distance"),
+    ],
+)
+def test_it_tells_what_most_of_its_wait_is_for(longer: float, reason: TimerReason) -> None:
+    job = a_job("s", workers=2)
+    times = SaidStepTimes({"s": (1.0, 1.0, 1.2)}, crowded={"wide": longer})
+    plan = planned(replace(a_world(job, crowded={}), step_times=times))
+    assert holds_out(plan, job).timer_reason == reason
+
+
+@pytest.mark.parametrize(
     "knobs",
     [
         pytest.param({"crowding_weight": 0.0}, id="links count as free"),
