@@ -7,6 +7,7 @@ from collections.abc import Callable
 import structlog
 
 from scheduler.control.loop import ControlLoop
+from scheduler.domain.errors import AlreadyServingError, StoreReplacedError
 from scheduler.domain.instants import SECOND, Duration, Instant, elapsed, in_seconds
 from scheduler.ports.clock import Clock
 from scheduler.ports.leadership import Leadership
@@ -77,6 +78,10 @@ class LoopDriver:
                 self._ticked_at = time.monotonic()
                 self._between_ticks()
                 self._wait_until(wake_at)
+        except (AlreadyServingError, StoreReplacedError) as error:
+            # No bug of ours: whoever reads the log is to do something.
+            _log.critical("loop_ended", error=str(error))
+            self._on_death()
         except BaseException:  # noqa: BLE001 - whatever it is, nothing is scheduled any more
             _log.critical("loop_died", exc_info=True)
             self._on_death()

@@ -73,8 +73,9 @@ def serve(settings: Settings, config: Config, listening: socket.socket) -> int:
 
 
 def die() -> None:
-    """The loop is dead by a bug: rather no server than half a one. Nothing is lost by it."""
-    sys.stderr.write("dallyd: the scheduler loop has died, see the log line above; exiting\n")
+    """The loop has ended, by a bug or for good reason: rather no server than half a one. Nothing is
+    lost by it."""
+    sys.stderr.write("dallyd: the scheduler loop has ended, see the log line above; exiting\n")
     sys.stderr.flush()
     os._exit(EXIT_LOOP_DIED)
 

@@ -2,13 +2,15 @@
 nothing before an admin has said what is to become of the gangs that the backup does not know."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from scheduler.adapters.memory.workers import WorkerScript
 from scheduler.adapters.sql.connecting import database_file
 from scheduler.adapters.sql.job_store import SqlStore, open_store
-from scheduler.domain.errors import StoreReplacedError, StoreRestoredError
+from scheduler.adapters.sql.opened_file import OpenedFile
+from scheduler.domain.errors import StoreReplacedError, StoreRestoredError, StoreUnavailableError
 from scheduler.domain.ids import AttemptNumber, JobId
 from scheduler.domain.instants import seconds
 from scheduler.domain.job import JobPhase
@@ -119,6 +121,25 @@ def test_a_leader_learns_at_its_next_renewal_that_renewals_are_gone(
         ada.lead()
     clock.now_s += 3
     assert ada.lead() == 1, "its term goes on"
+
+
+def test_a_file_that_nobody_can_look_at_is_looked_at_again(
+    databases: Databases, tmp_path: Path
+) -> None:
+    folder = tmp_path / "data"
+    folder.symlink_to(tmp_path / "real")
+    real = database_file(databases.new("sqlite"))
+    assert real is not None
+    (tmp_path / "real").mkdir()
+    real.rename(tmp_path / "real" / "dally.db")
+    opened = OpenedFile(folder / "dally.db")
+    folder.unlink()
+    folder.symlink_to(folder)  # a loop: neither there nor not there
+    with pytest.raises(StoreUnavailableError):
+        opened.check()
+    folder.unlink()
+    folder.symlink_to(tmp_path / "real")
+    opened.check()
 
 
 def test_another_file_in_the_place_of_the_database_is_no_database_of_ours(

@@ -8,7 +8,7 @@ what we write, and nobody will ever read that. A file that is written over in pl
 import os
 from pathlib import Path
 
-from scheduler.domain.errors import StoreReplacedError
+from scheduler.domain.errors import StoreReplacedError, StoreUnavailableError
 
 
 class OpenedFile:
@@ -19,12 +19,15 @@ class OpenedFile:
         self._opened = None if path is None else path.stat()
 
     def check(self) -> None:
-        """Raise StoreReplacedError if another file lies there, or none."""
+        """Raise StoreReplacedError if another file lies there, or none; StoreUnavailableError if
+        nobody can tell now."""
         if self._path is None or self._opened is None:
             return
         try:
             is_same = os.path.samestat(self._path.stat(), self._opened)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             is_same = False
+        except OSError as error:
+            raise StoreUnavailableError(str(error)) from error
         if not is_same:
             raise StoreReplacedError(str(self._path))

@@ -11,7 +11,7 @@ from scheduler.adapters.memory.leadership import MemoryLeadership
 from scheduler.adapters.system_clock import SystemClock
 from scheduler.control.loop import ControlLoop
 from scheduler.control.outside import Outside
-from scheduler.domain.errors import AlreadyServingError
+from scheduler.domain.errors import AlreadyServingError, StoreReplacedError
 from scheduler.domain.instants import HOUR, Duration
 from scheduler.domain.job import JobPhase
 from scheduler.ports.unit import InsertJob, Unit
@@ -26,7 +26,7 @@ from tests.worlds import ListSink
 class Driven:
     """A driver over memory adapters; ticks once an hour unless it is woken."""
 
-    def __init__(self, *, trouble: type[Exception] | None = None) -> None:
+    def __init__(self, *, trouble: Exception | type[Exception] | None = None) -> None:
         self.store = MemoryStore()
         clock = SystemClock()
         picture = a_cluster("r1: 8")
@@ -76,6 +76,15 @@ def test_a_bug_in_the_loop_is_told_and_not_survived() -> None:
         driven.driver.start()
         assert driven.died.wait(10)
     assert [line["event"] for line in logs] == ["loop_died"]
+
+
+def test_a_loop_that_can_not_go_on_for_good_reason_says_so_in_a_line() -> None:
+    driven = Driven(trouble=StoreReplacedError("/data/dally.db"))
+    with structlog.testing.capture_logs() as logs:
+        driven.driver.start()
+        assert driven.died.wait(10)
+    assert [(line["event"], "exc_info" in line) for line in logs] == [("loop_ended", False)]
+    assert "/data/dally.db" in logs[0]["error"]
 
 
 def test_a_second_scheduler_waits_for_a_dead_one_and_not_for_a_living_one() -> None:
