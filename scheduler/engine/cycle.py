@@ -88,8 +88,11 @@ def _keep_promises(scratch: Scratch) -> None:
     for waiting in sorted(promised, key=lambda waiting: (waiting.key or (), waiting.job.id)):
         placement = standing.promises[waiting.job.id]
         names = {assignment.node for assignment in placement.assignments}
-        if not all(standing.takes_workers(name) for name in names):
-            # A node is lost: the job has to look elsewhere, and what is left is anybody's.
+        rests_until = waiting.job.not_before
+        rests = rests_until is not None and rests_until > scratch.snapshot.now
+        if rests or not all(standing.takes_workers(name) for name in names):
+            # It failed as it was to move, or a node is lost: the job has to look elsewhere when it
+            # can, and what is left is anybody's.
             standing.free.release(placement, waiting.request)
             scratch.void.append(waiting.job)
             scratch.has_changed = True

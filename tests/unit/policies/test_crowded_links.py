@@ -10,7 +10,7 @@ from scheduler.domain.instants import HOUR, MINUTE, Duration, Instant, after
 from scheduler.domain.job import CheckpointRequest, Job
 from scheduler.domain.knobs import PolicyKnobs, Timers
 from scheduler.domain.patience import TierTimer, WaitEpisode
-from scheduler.domain.placement import WaitingForCloserTier
+from scheduler.domain.placement import BackingOff, WaitingForCloserTier
 from scheduler.domain.plan import Plan
 from scheduler.domain.snapshot import Snapshot
 from scheduler.domain.timers import TimerReason
@@ -173,6 +173,17 @@ def test_a_job_does_not_meet_itself_where_its_promise_is_void() -> None:
     world = a_world(job, crowded={"s": 3.0}, running=running)
     nodes = tuple(replace(node, is_ready=node.name != "r1-n1") for node in world.nodes)
     assert started(planned(replace(world, nodes=nodes))) == ["s"]
+
+
+def test_a_job_that_failed_as_it_was_to_move_rests_and_loses_its_promise() -> None:
+    job = a_job("s", workers=2, not_before=at(60))
+    cluster = a_cluster(TWO_RACKS)
+    job = replace(job, promised=a_placement(cluster, job, {"r1-n1": 1, "r1-n2": 1}))
+    plan = planned(a_world(job, crowded={}, running=(), now=at(9)))
+    assert started(plan) == []
+    assert [each.job_id for each in plan.withdraw] == ["id-s"]
+    assert isinstance(plan.blocked[job.id], BackingOff)
+    assert plan.next_wakeup == at(60)
 
 
 def test_a_neighbour_that_has_no_place_by_capacity_any_more_is_counted_all_the_same() -> None:
