@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.databases import Databases
@@ -12,6 +13,12 @@ from tests.not_run import not_run
 from tests.proof import Tally, is_long
 
 pytest_plugins = ["tests.cluster.cluster_fixtures"]
+
+# No verdict hangs on how busy the machine is.
+hypothesis.settings.register_profile(
+    "any-machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any-machine")
 
 TALLY = Tally()
 ROOT = Path(__file__).resolve().parents[1]

@@ -49,8 +49,12 @@ class Grouping:
     @property
     def split_level(self) -> int:
         """From this level down every domain has its own share, which others can not take over."""
-        capped = [level for level, cap in enumerate(self.caps) if cap is not None]
-        return max([self.level, *capped])
+        return max(self.level, self.capped_level)
+
+    @property
+    def capped_level(self) -> int:
+        """The widest level whose domains have a cap; 0 where none has."""
+        return max((level for level, cap in enumerate(self.caps) if cap is not None), default=0)
 
     def multiple(self, level: int) -> int:
         """Workers come into a domain of `level` in multiples of this."""

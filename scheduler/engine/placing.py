@@ -266,13 +266,15 @@ class _Search:
 
     def _seats(self, tally: Tally, groups: int) -> list[Share] | None:
         is_balanced = self.rules.algorithm is Algorithm.BALANCED
-        if is_balanced and self.is_start and not self.is_widest:
+        # Inside a domain with a cap, shares of several domains could exceed it together.
+        is_start = self.is_start and self.level >= tally.counts.grouping.capped_level
+        if is_balanced and is_start and not self.is_widest:
             found = balanced(tally, self.level, groups)
             if found is not None:
                 return split_down(tally, *found)
         shares = whole_gang(tally, self.level, groups, is_widest=self.is_widest)
         is_anywhere = self.rules.is_anywhere and self.ask.request.required is None
-        if shares is None and self.is_start and is_anywhere:
+        if shares is None and is_start and is_anywhere:
             shares = scattered(tally, self.level, groups)
         return None if shares is None else seats(tally, self.level, shares)
 

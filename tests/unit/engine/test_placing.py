@@ -173,6 +173,28 @@ def test_a_gang_has_no_place(picture: str, gang: GangRequest) -> None:
     assert isinstance(place_gang(gang, a_pad(picture)), TooFewGpus | NeverFits)
 
 
+ANY_RULES = [
+    pytest.param(
+        Rules(algorithm=algorithm, is_anywhere=is_anywhere),
+        id=f"{algorithm.value}{' anywhere' * is_anywhere}",
+    )
+    for algorithm in Algorithm
+    for is_anywhere in (False, True)
+]
+
+
+@pytest.mark.parametrize("rules", ANY_RULES)
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_a_spread_holds_however_nodes_are_chosen(rules: Rules, gpus: int) -> None:
+    gang = a_gang(2, gpus, spread=("rack", 1))
+
+    apart = spots(placed(gang, a_pad("b1/r1: 1 1\nb1/r2: 1 1"), rules))
+    assert sorted(name.rpartition("-")[0] for name in apart) == ["b1-r1", "b1-r2"]
+    assert not isinstance(place_gang(gang, a_pad("b1/r1: 1 1"), rules), Placement)
+    within = replace(gang, required=LevelName("rack"))
+    assert not isinstance(place_gang(within, a_pad("b1/r1: 1 1\nb1/r2: 1 1"), rules), Placement)
+
+
 def test_slices_of_one_worker_bind_nothing() -> None:
     alone = (Slice(workers=1, within=LevelName("rack")),)
     large = replace(a_role_request("large", gpus=3), slices=alone)
