@@ -16,6 +16,7 @@ import socket
 import sqlite3
 import tempfile
 import time
+from collections import deque
 from dataclasses import dataclass, replace
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
@@ -149,9 +150,10 @@ def submit_all(load: Load) -> tuple[list[float], float]:
     latencies_s: list[float] = []
     sent = 0
     with DefaultSelector() as selector:
-        free = [
+        # Taken in turns: one that rests for long is ended by the server.
+        free = deque(
             Client(socket.create_connection((where.hostname, where.port))) for _ in range(CLIENTS)
-        ]
+        )
         for client in free:
             selector.register(client.connection, EVENT_READ, client)
         begin_s = time.perf_counter()
@@ -162,7 +164,7 @@ def submit_all(load: Load) -> tuple[list[float], float]:
                     break
                 # Without a rate each falls due when a connection is free for it.
                 since_s = time.perf_counter() if load.rate_per_s is None else due_s
-                free.pop().send(requests[sent], since_s)
+                free.popleft().send(requests[sent], since_s)
                 sent += 1
             next_s = begin_s + load.due_s(sent) - time.perf_counter()
             is_waited_for = free and sent < load.submits
@@ -196,9 +198,10 @@ class Client:
 
     def answered(self) -> float | None:
         """Read what is there; how long the answer took, once it is whole."""
-        self._received += self.connection.recv(65_536)
+        piece = self.connection.recv(65_536)
+        assert piece, "the server has ended the connection"
+        self._received += piece
         head, end, body = self._received.partition(b"\r\n\r\n")
-        assert head, "the server has ended the connection"
         if not end or len(body) < length_told(head):
             return None
         assert head.startswith(b"HTTP/1.1 201 "), self._received
