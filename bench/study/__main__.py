@@ -14,8 +14,8 @@ from rich.progress import Progress
 
 from bench.reporting import DATA_DIR, machine
 from bench.study.conditions import WORKLOADS
-from bench.study.packing import pack, unpacked
-from bench.study.plan import BATCH_JOBS, JOBS_MAX, SEEDS, SQUARES, Chapter, Size, runs
+from bench.study.packing import pack, unpack, unpacked
+from bench.study.plan import BATCH_JOBS, JOBS_MAX, SEEDS, SIZE_FILE, SQUARES, Chapter, Size, runs
 from bench.study.reading import BrokenRunError, CellRuns, cells_of, stored_runs
 from bench.study.running import missing, other_size, run_all
 from bench.study.telling import figures, page
@@ -78,7 +78,13 @@ def _pack(arguments: argparse.Namespace) -> int:
     if not cells:
         print(f"no runs in {arguments.out}", file=sys.stderr)
         return 2
-    print(pack(cells, arguments.into))
+    size = arguments.out / SIZE_FILE
+    print(pack(cells, arguments.into, size=size.read_text(encoding="utf-8")))
+    return 0
+
+
+def _unpack(arguments: argparse.Namespace) -> int:
+    print(f"{unpack(arguments.source, arguments.out)} runs written", file=sys.stderr)
     return 0
 
 
@@ -131,6 +137,9 @@ def _parser() -> argparse.ArgumentParser:
     packing = commands.add_parser("pack", help="write the results of a folder to one small file")
     packing.add_argument("--out", type=Path, required=True, metavar="DIR")
     packing.add_argument("--into", type=Path, required=True, metavar="DIR")
+    again = commands.add_parser("unpack", help="write packed results as runs, to go on from them")
+    again.add_argument("--from", dest="source", type=Path, required=True, metavar="DIR")
+    again.add_argument("--out", type=Path, required=True, metavar="DIR")
     return parser
 
 
@@ -169,7 +178,7 @@ def _part(text: str) -> tuple[int, int]:
     return int(part), int(parts)
 
 
-COMMANDS = {"run": _run, "report": _report, "pack": _pack}
+COMMANDS = {"run": _run, "report": _report, "pack": _pack, "unpack": _unpack}
 
 
 if __name__ == "__main__":

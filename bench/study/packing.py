@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bench.study.classes import classes_of
-from bench.study.reading import CellRuns, Stored, number
+from bench.study.plan import SIZE_FILE, run_name
+from bench.study.reading import BrokenRunError, CellRuns, Stored, cell_of, number
 
 FILE = "results.jsonl"
 METRICS = (
@@ -23,13 +24,36 @@ METRICS = (
 DIGITS = 6
 
 
-def pack(cells: list[CellRuns], folder: Path) -> Path:
-    """Write the file."""
+def pack(cells: list[CellRuns], folder: Path, *, size: str) -> Path:
+    """Write the file, and beside it what size the runs have (a line of `size.json`)."""
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / SIZE_FILE).write_text(size, encoding="utf-8")
     file = folder / FILE
     lines = [json.dumps(line, separators=(",", ":")) for cell in cells for line in _lines(cell)]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return file
+
+
+def unpack(packed: Path, folder: Path) -> int:
+    """Write the runs of a packed file as `run` writes them, so that it goes on from there; those
+    that the folder has stay. Returns how many were written.
+    """
+    for name in (FILE, SIZE_FILE):
+        if not (packed / name).exists():
+            raise BrokenRunError(f"{packed} holds no {name}")
+    size, there = (packed / SIZE_FILE).read_text(encoding="utf-8"), folder / SIZE_FILE
+    if there.exists() and there.read_text(encoding="utf-8") != size:
+        raise BrokenRunError(f"{folder} holds runs of another size than {packed}: {size.strip()}")
+    (folder / "runs").mkdir(parents=True, exist_ok=True)
+    there.write_text(size, encoding="utf-8")
+    written = 0
+    for run in unpacked(packed):
+        name = run_name(cell_of(run), str(run["variant"]), round(number(run, "seed")))
+        file = folder / "runs" / f"{name}.json"
+        if not file.exists():
+            file.write_text(json.dumps(run) + "\n", encoding="utf-8")
+            written += 1
+    return written
 
 
 def unpacked(folder: Path) -> Iterator[Stored]:

@@ -27,6 +27,9 @@ COMPANIONS = (
 )
 """Of the ablations, those that meet ours in every cell."""
 
+SIZE_FILE = "size.json"
+"""Tells of what size the runs of a folder are."""
+
 QUICK_JOBS = 120
 QUICK_SEEDS = 4
 
@@ -55,12 +58,15 @@ class StudyRun:
     @property
     def name(self) -> str:
         """Of its file."""
-        cell = self.cell
-        pace = "batch" if cell.load is None else f"{cell.load:g}"
-        parts = [cell.workload, pace, *([cell.trouble] if cell.trouble else [])]
-        variant = self.variant.name.replace("[", "--").replace("]", "")
-        name = "-".join([*parts, f"c{cell.congestion:g}", variant, f"s{self.seed}"])
-        return name.replace(" ", "-")
+        return run_name(self.cell, self.variant.name, self.seed)
+
+
+def run_name(cell: Cell, variant: str, seed: int) -> str:
+    """Of the run of a variant in a cell under a seed."""
+    pace = "batch" if cell.load is None else f"{cell.load:g}"
+    parts = [cell.workload, pace, *([cell.trouble] if cell.trouble else [])]
+    told = variant.replace("[", "--").replace("]", "")
+    return "-".join([*parts, f"c{cell.congestion:g}", told, f"s{seed}"]).replace(" ", "-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -91,6 +91,10 @@ class CellRuns:
         new = [number(ours[seed], metric) for seed in self._seeds(variant, odd=True)]
         return ratio(new, old)
 
+    def seeds_against(self, variant: str) -> int:
+        """How many seeds both ran, of either half."""
+        return sum(len(self._seeds(variant, odd=odd)) for odd in (False, True))
+
     def better_in_both(self) -> list[tuple[str, Bounded, Bounded]]:
         """Baselines with the better mean completion time and the better makespan, by name."""
         found = []
@@ -159,17 +163,21 @@ def number(run: Stored, metric: str) -> float:
     return float(value)
 
 
+def cell_of(run: Stored) -> Cell:
+    """Where it was run."""
+    return Cell(
+        workload=str(run["workload"]),
+        load=None if run["load"] is None else number(run, "load"),
+        congestion=number(run, "congestion"),
+        trouble=Trouble(str(run["trouble"])),
+    )
+
+
 def cells_of(runs: Iterable[Stored]) -> list[CellRuns]:
     """All cells in which ours has run, in the order of their names."""
     cells: dict[CellKey, dict[str, dict[int, Stored]]] = {}
     for run in runs:
-        load = run["load"]
-        cell = Cell(
-            workload=str(run["workload"]),
-            load=None if load is None else number(run, "load"),
-            congestion=number(run, "congestion"),
-            trouble=Trouble(str(run["trouble"])),
-        )
+        cell = cell_of(run)
         key = (cell.workload, cell.pace, cell.congestion)
         variants = cells.setdefault(key, {})
         variants.setdefault(str(run["variant"]), {})[round(number(run, "seed"))] = run

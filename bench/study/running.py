@@ -10,7 +10,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from bench.study.conditions import WORKLOADS
-from bench.study.plan import Size, StudyRun
+from bench.study.plan import SIZE_FILE, Size, StudyRun
 from scheduler.domain.instants import DAY, SECOND
 from simulator.garbage import collect_seldom
 from simulator.metrics import finish_time_fairness, measured, percentile
@@ -30,7 +30,7 @@ def missing(runs: Sequence[StudyRun], folder: Path) -> list[StudyRun]:
 def other_size(size: Size, folder: Path) -> str | None:
     """What the runs in the folder were made with, if that is not this; else it is noted there."""
     facts = json.dumps(size.facts(), sort_keys=True)
-    noted = folder / "size.json"
+    noted = folder / SIZE_FILE
     if noted.exists():
         known = noted.read_text(encoding="utf-8").strip()
         return None if known == facts else known

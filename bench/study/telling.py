@@ -171,12 +171,13 @@ def _gains(cells: Sequence[CellRuns]) -> Iterator[str]:
 
 def _cells(cells: Sequence[CellRuns]) -> Iterator[str]:
     yield "### Cell by cell, against the best length-blind baseline\n"
-    yield "| cell | metric | best baseline | ratio | |"
-    yield "|---|---|---|---|---|"
+    yield "| cell | seeds | metric | best baseline | ratio | |"
+    yield "|---|---|---|---|---|---|"
     plain = [cell for cell in cells if not cell.is_troubled]
     for metric in ("jct_mean_s", "makespan_s"):
         for cell, best, found in judged(plain, metric):
-            yield f"| {cell.name} | {metric} | {best} | {_words(found)} | {_verdict(found)} |"
+            seeds, told = cell.seeds_against(best), f"{_words(found)} | {_verdict(found)}"
+            yield f"| {cell.name} | {seeds} | {metric} | {best} | {told} |"
     yield ""
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench.study.conditions import NODE_MTBF, WORKLOADS, Cell, Trouble
-from bench.study.packing import pack, unpacked
-from bench.study.plan import BATCH_JOBS, COMPANIONS, Chapter, Size, runs
+from bench.study.packing import pack, unpack, unpacked
+from bench.study.plan import BATCH_JOBS, COMPANIONS, Chapter, Size, StudyRun, runs
 from bench.study.plotting import plot
 from bench.study.reading import BrokenRunError, CellRuns, cells_of, stored_runs
 from bench.study.running import file_of, missing, other_size
@@ -228,10 +228,48 @@ def test_packed_results_are_read_as_the_runs_they_were(tmp_path: Path) -> None:
         for seed in range(4)
     ]
     cells = cells_of(runs_)
-    pack(cells, tmp_path)
+    pack(cells, tmp_path, size="{}\n")
     again = cells_of(unpacked(tmp_path))
     assert page(again) == page(cells)
     assert list(figures(again)) == list(figures(cells))
+
+
+def test_a_study_goes_on_from_packed_results(tmp_path: Path) -> None:
+    size = Size(seeds=2, jobs=50, policies=(OURS, "las"), chapters=(Chapter.CELLS,), squares=1)
+    packed, going_on = tmp_path / "packed", tmp_path / "study"
+    planned = list(runs(size))
+    done, left = planned[:7], planned[7:]
+    assert other_size(size, tmp_path) is None
+    cells = cells_of([stored_run_of(run) for run in done])
+    pack(cells, packed, size=(tmp_path / "size.json").read_text())
+    assert unpack(packed, going_on) == len(done)
+    assert missing(planned, going_on) == left
+    assert page(cells_of(stored_runs(going_on))) == page(cells)
+    assert unpack(packed, going_on) == 0
+    assert other_size(size, going_on) is None
+
+
+def test_packed_results_of_another_size_do_not_go_into_a_folder(tmp_path: Path) -> None:
+    other_size(Size(seeds=2, jobs=50), tmp_path / "study")
+    pack([], tmp_path, size='{"jobs": 7}\n')
+    with pytest.raises(BrokenRunError, match="another size"):
+        unpack(tmp_path, tmp_path / "study")
+    assert not (tmp_path / "study" / "runs").exists()
+
+
+def stored_run_of(run: StudyRun) -> dict[str, object]:
+    return {
+        **a_run(10.0 + run.seed),
+        "workload": run.cell.workload,
+        "load": run.cell.load,
+        "congestion": run.cell.congestion,
+        "trouble": str(run.cell.trouble),
+        "variant": run.variant.name,
+        "seed": run.seed,
+        "jobs": 20,
+        "preemptions_per_job": 0.25,
+        "fairness_p99": 3.0,
+    }
 
 
 PAGE = ROOT / "docs" / "study.md"
