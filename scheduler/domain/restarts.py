@@ -1,7 +1,7 @@
 """What stopping a gang costs its job, and how long it runs undisturbed."""
 
 from dataclasses import replace
-from math import ceil
+from math import ceil, floor, inf
 
 from scheduler.domain.instants import DAY, HOUR, Duration, Instant, after
 from scheduler.domain.job import Job, JobSpec
@@ -10,6 +10,11 @@ from scheduler.domain.patience import EVICTIONS_KEPT, Evictions
 
 QUANTUM_MAX = Duration(3660 * DAY)
 """Who is never to be stopped may be told so by any number."""
+
+SHARE_SLOW = 0.9
+"""A smaller share of the run time grows noticeably slower than the time that runs."""
+
+MOMENT = Duration(1)
 
 
 def restart_cost(spec: JobSpec, knobs: PolicyKnobs) -> Duration:
@@ -67,6 +72,37 @@ def evicted(job: Job, ran: Duration, knobs: PolicyKnobs, now: Instant) -> Evicti
 def bears_another(job: Job, ran_for: Duration, price: Duration, knobs: PolicyKnobs) -> bool:
     """Whether what it has lost by evictions stays a small share of what it has run."""
     return job.evictions.lost + price <= knobs.lost_share_max * ran_for
+
+
+def bears_another_alike(
+    job: Job, ran_for: Duration, ran: Duration, knobs: PolicyKnobs
+) -> Duration | None:
+    """How long the answer of `bears_another` stays as it is if the gang runs on; None: for good.
+
+    Times as in `bears_another_in`. It may be given shorter than it is, by what rounding may do.
+    """
+    share = knobs.lost_share_max
+    if share > SHARE_SLOW:
+        return MOMENT
+    price = price_of_stop(job.spec, ran, knobs)
+    bears = bears_another(job, ran_for, price, knobs)
+    if saves_when_told(job.spec):
+        # The price stays, and what it bears grows.
+        least = (job.evictions.lost + price) / share if share and not bears else inf
+        return None if least > QUANTUM_MAX else max(MOMENT, Duration(ceil(least) - ran_for - 2))
+    # The price grows faster than what it bears: at the next checkpoint it falls.
+    left: Duration | None = None
+    if job.spec.checkpoint.is_declared:
+        interval = max(1, checkpoint_interval(job.spec, knobs))
+        left = Duration(interval - ran % interval)
+        dearest = price_of_stop(job.spec, Duration(ran + left - 1), knobs)
+        if bears and bears_another(job, Duration(ran_for + left - 1), dearest, knobs):
+            # As dear it will be again, when it bears more.
+            return None
+    if not bears:
+        return left
+    spare = (share * ran_for - job.evictions.lost - price) / (1.0 - share)
+    return max(MOMENT, Duration(floor(spare) - 2))
 
 
 def bears_it_now(job: Job, knobs: PolicyKnobs, now: Instant) -> bool:

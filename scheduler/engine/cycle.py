@@ -42,6 +42,7 @@ def decide_on(standing: Standing, snapshot: Snapshot, policy_maker: PolicyMaker)
     # 1. Put the waiting line in the policy's order.
     snapshot = _with_step_times(snapshot, standing)
     policy = policy_maker(snapshot)
+    _rank_gangs(standing, snapshot, policy)
     if not len(standing.line) and _leaves_alone(policy):
         # Nobody waits, and who runs stays where it is.
         return Decision(plan=Plan(made_on=snapshot.version, next_wakeup=policy.next_decision_at()))
@@ -74,6 +75,16 @@ def decide_on(standing: Standing, snapshot: Snapshot, policy_maker: PolicyMaker)
         next_wakeup=_next_wakeup(scratch),
     )
     return Decision(plan=plan, blocked=scratch.blocked, alike=scratch.alike, stuck=scratch.stuck)
+
+
+def _rank_gangs(standing: Standing, snapshot: Snapshot, policy: Policy) -> None:
+    """Running gangs are ranked while anybody waits: else nobody is stopped for the order."""
+    if policy.ranks is None:
+        standing.ranking.clear()
+    elif snapshot.pending:
+        standing.ranking.renew(snapshot, policy.ranks)
+    else:
+        standing.ranking.keep(snapshot.holding)
 
 
 def _leaves_alone(policy: Policy) -> bool:
@@ -195,6 +206,7 @@ def _next_wakeup(scratch: Scratch) -> Instant | None:
     instants = (
         scratch.standing.line.next_rest_end(),
         scratch.policy.next_decision_at(),
+        scratch.standing.ranking.next_change_at() if scratch.snapshot.pending else None,
         scratch.next_wakeup,
     )
     return min((at for at in instants if at is not None), default=None)

@@ -13,48 +13,58 @@ still fit beside it are taken back. A gang given up early is taken back when its
 it fits after all.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_right
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from scheduler.domain.ids import JobId, NodeName
-from scheduler.domain.job import JobPhase, StopCause
+from scheduler.domain.job import StopCause
 from scheduler.domain.placement import Placement, PromisedGpus
 from scheduler.domain.plan import Promise, Stop
-from scheduler.domain.snapshot import RunningGang
 from scheduler.engine.holding import Holds
 from scheduler.engine.making_room import fewest_from_the_end, nodes_of, stay_beside
+from scheduler.engine.ranking import Ranked, Ranking
 from scheduler.engine.scratch import Scratch
 from scheduler.engine.waiting import Waiting
 from scheduler.policies.interface import Key, Ranks
 
-
-@dataclass(slots=True)
-class _Ranked:
-    """A running gang by rank."""
-
-    rank: Key
-    gang: RunningGang
-    gpus: int
-    may_stop: bool
-    is_given_up: bool = False
-    beneficiary: JobId | None = None
+_rank_of = attrgetter("rank")
 
 
 @dataclass(slots=True)
 class _Bench:
-    """Running gangs, the first in rank first, and which of them are behind the walk."""
+    """Running gangs by rank, which of them are behind the walk, and which are given up."""
 
-    ranked: list[_Ranked]
-    passed: int = 0
-    """So many are ranked before the job the walk is at."""
+    ranking: Ranking
+    ranks: Ranks
+    overdrawn: frozenset[NodeName]
+    """Of these nodes more is promised than has been left so far: nobody else is stopped there."""
+    passed: Key = ()
+    """Rank of the job the walk is at."""
+    given_up: dict[JobId, Ranked] = field(default_factory=dict)
+    beneficiaries: dict[JobId, JobId] = field(default_factory=dict)
+    """For whom gangs were given up."""
     leaving: set[NodeName] = field(default_factory=set)
     """Nodes of gangs that are given up: their GPUs are free only when these have left."""
+    _ends_soon: dict[JobId, bool] = field(default_factory=dict)
 
-    def behind(self) -> Sequence[_Ranked]:
+    def behind(self) -> list[Ranked]:
         """Gangs ranked behind the walk that may be stopped and are not given up yet."""
         return [
-            each for each in self.ranked[self.passed :] if each.may_stop and not each.is_given_up
+            each
+            for each in self.ranking.stoppable_behind(self.passed)
+            if each.gang.job.id not in self.given_up
+            and not (each.tells_length and self._is_spared(each))
+            and not (self.overdrawn and not self.overdrawn.isdisjoint(nodes_of(each.gang)))
         ]
+
+    def _is_spared(self, each: Ranked) -> bool:
+        """It ends soon by itself."""
+        job_id = each.gang.job.id
+        found = self._ends_soon.get(job_id)
+        if found is None:
+            found = self._ends_soon[job_id] = self.ranks.ends_soon(each.gang)
+        return found
 
 
 def rerank(scratch: Scratch, ranks: Ranks, holds: Holds | None = None) -> None:
@@ -62,46 +72,26 @@ def rerank(scratch: Scratch, ranks: Ranks, holds: Holds | None = None) -> None:
 
     Nobody is stopped in a held domain: its gangs end there, and it is kept for its holder.
     """
-    bench: _Bench | None = None
+    standing = scratch.standing
+    bench = _Bench(
+        standing.ranking, ranks, frozenset(name for name, _ in standing.free.overdrawn())
+    )
     for waiting in scratch.walk:
         if waiting.job.id in scratch.settled:
             continue
-        if bench is None:
-            bench = _Bench(_ranked(scratch, ranks))
         assert waiting.key is not None
         _pass_until(waiting.key, bench, scratch)
         _consider(waiting, bench, scratch, holds)
-    if bench is not None:
-        _pass_until(None, bench, scratch)
-        scratch.stop.extend(
-            Stop(
-                job_id=each.gang.job.id,
-                revision=each.gang.job.revision,
-                cause=StopCause.PREEMPT,
-                beneficiary=each.beneficiary,
-            )
-            for each in bench.ranked
-            if each.is_given_up
+    _pass_until(None, bench, scratch)
+    scratch.stop.extend(
+        Stop(
+            job_id=each.gang.job.id,
+            revision=each.gang.job.revision,
+            cause=StopCause.PREEMPT,
+            beneficiary=bench.beneficiaries[each.gang.job.id],
         )
-
-
-def _ranked(scratch: Scratch, ranks: Ranks) -> list[_Ranked]:
-    """Gangs that are not leaving anyway, the first in rank first.
-
-    On nodes of which more is promised than has been left so far, nobody else is stopped.
-    """
-    overdrawn = {name for name, _ in scratch.standing.free.overdrawn()}
-    found = [
-        _Ranked(
-            rank=ranks.rank(gang),
-            gang=gang,
-            gpus=sum(held.gpus for held in gang.reservations),
-            may_stop=ranks.may_stop(gang) and overdrawn.isdisjoint(nodes_of(gang)),
-        )
-        for gang in scratch.snapshot.holding
-        if gang.job.phase is not JobPhase.STOPPING and gang.job.stop_requested is None
-    ]
-    return sorted(found, key=lambda each: each.rank)
+        for each in sorted(bench.given_up.values(), key=_rank_of)
+    )
 
 
 def _pass_until(key: Key | None, bench: _Bench, scratch: Scratch) -> None:
@@ -109,18 +99,20 @@ def _pass_until(key: Key | None, bench: _Bench, scratch: Scratch) -> None:
 
     One that was given up and fits after all stays.
     """
-    free = scratch.standing.free
-    while bench.passed < len(bench.ranked):
-        each = bench.ranked[bench.passed]
-        if key is not None and each.rank > key:
-            return
-        bench.passed += 1
-        if not each.is_given_up:
-            continue
+    before, free = bench.passed, scratch.standing.free
+    if key is not None:
+        bench.passed = key
+    if not bench.given_up:
+        return
+    in_order = sorted(bench.given_up.values(), key=_rank_of)
+    first = bisect_right(in_order, before, key=_rank_of)
+    last = len(in_order) if key is None else bisect_right(in_order, key, key=_rank_of)
+    for each in in_order[first:last]:
+        job_id = each.gang.job.id
         free.hold(each.gang.reservations)
         if scratch.standing.is_covered(nodes_of(each.gang)):
-            each.is_given_up = False
-            scratch.leaving.discard(each.gang.job.id)
+            del bench.given_up[job_id]
+            scratch.leaving.discard(job_id)
         else:
             free.let_go(each.gang.reservations)
 
@@ -160,10 +152,10 @@ def _make_room(waiting: Waiting, bench: _Bench, scratch: Scratch) -> bool:
     }
     for each in gone:
         if each.gang.job.id in victims:
-            each.is_given_up = True
-            scratch.leaving.add(each.gang.job.id)
-            each.beneficiary = waiting.job.id
+            bench.given_up[each.gang.job.id] = each
+            bench.beneficiaries[each.gang.job.id] = waiting.job.id
             bench.leaving |= nodes_of(each.gang)
+            scratch.leaving.add(each.gang.job.id)
     _promise(waiting, placement, scratch)
     return True
 

@@ -18,6 +18,7 @@ from scheduler.domain.snapshot import RunningGang, Snapshot
 from scheduler.domain.topology import Node, TopologyTree, topology_tree
 from scheduler.engine.free_gpus import FreeGpus, Mark
 from scheduler.engine.ladders import Ladders, StepTimesMaker
+from scheduler.engine.ranking import Ranking
 from scheduler.engine.waiting import Kind, WaitingLine
 
 
@@ -54,6 +55,8 @@ class Standing:
         """Waiting jobs whose clocks run."""
         self.unstarted: list[tuple[Instant, JobId]] = []
         """Waiting jobs that have never started, the first submitted first."""
+        self.ranking = Ranking()
+        """Running gangs, as the policy ranked them last."""
         self._step_times_maker = step_times_maker
         self.step_times = step_times_maker(tree, tuple(nodes))
         self._besides: tuple[Reservation, ...] = ()
@@ -101,6 +104,7 @@ class Standing:
         self.stopped.clear()
         self.ticking.clear()
         self.unstarted.clear()
+        self.ranking.clear()
         self.renew(self.free.tree, self.free.nodes, ())
 
     def waits(self, job: Job) -> None:

@@ -26,6 +26,7 @@ from scheduler.policies.holding_out import Lessons
 from scheduler.policies.interface import Key, Offer, PolicyMaker, Ranks
 from scheduler.policies.moves import Moves
 from scheduler.policies.remaining import remaining_time
+from scheduler.policies.reranked import next_instant, runs_on
 from scheduler.policies.sensitive_order import SensitiveOrder
 
 BY_SERVICE = frozenset({JobOrder.GITTINS, JobOrder.LAS, JobOrder.N4})
@@ -107,6 +108,33 @@ class Dally:
         return self._moves.may_stop_for_order(gang)
 
     @property
+    def rank_version(self) -> object:
+        """See Ranks: the knobs of all queues, and what is known of past jobs."""
+        return (Dally, self._snapshot.knobs, self._snapshot.queues, self._order.version)
+
+    def holds_until(self, gang: RunningGang) -> Instant | None:
+        """See Ranks: as long as it stays in its class, and no bound on stopping it is over."""
+        now = self._snapshot.now
+        if not self._order.goes_by_class or not runs_on(gang, now):
+            return next_instant(self._snapshot)
+        bounds = (self._order.leaves_class_at(gang), self._moves.stop_holds_until(gang))
+        return min((at for at in bounds if at is not None), default=None)
+
+    def changes_at(self, gang: RunningGang) -> Instant | None:
+        """See Ranks: when it leaves its class, or may be stopped."""
+        bounds = (self._order.leaves_class_at(gang), self._moves.settled_at(gang))
+        now = self._snapshot.now
+        return min((at for at in bounds if at is not None and at > now), default=None)
+
+    def tells_length(self, gang: RunningGang) -> bool:
+        """See Ranks."""
+        return self._moves.tells_length(gang)
+
+    def ends_soon(self, gang: RunningGang) -> bool:
+        """See Ranks."""
+        return self._moves.is_near_its_end(gang)
+
+    @property
     def patience(self) -> "Dally":
         """This policy."""
         return self
@@ -127,10 +155,8 @@ class Dally:
         return own == STRICT and own != self._given.knobs.policy
 
     def next_decision_at(self) -> Instant | None:
-        """Clocks apart, time alone changes nothing, unless gangs fall behind in the order."""
-        if self.ranks is None or not self._snapshot.pending:
-            return None
-        return self._moves.next_stop_at()
+        """Clocks apart, time alone changes nothing."""
+        return None
 
     def accept(self, job: Job, offer: Offer) -> Blocked | None:
         """Take the best tier, and a wider one when the clock has outlasted the closer ones."""

@@ -7,15 +7,14 @@ before those that wait. `las-nowait-upgrade` is `las` whose gangs move when clos
 from collections.abc import Hashable
 from dataclasses import replace
 
-from scheduler.domain.instants import Instant, after
+from scheduler.domain.instants import Instant
 from scheduler.domain.job import Job
 from scheduler.domain.knobs import JobOrder
 from scheduler.domain.snapshot import RunningGang, Snapshot
 from scheduler.policies.interface import Key, Ranks
 from scheduler.policies.las import RUNNING, WAITING, ByService
 from scheduler.policies.moves import Moves
-from scheduler.policies.ordering import GITTINS_CLASSES, LAS_CLASSES
-from scheduler.policies.reranked import Reranked, service
+from scheduler.policies.reranked import Reranked, next_instant, runs_on
 from scheduler.policies.sensitive_order import SensitiveOrder
 
 
@@ -48,18 +47,20 @@ class ByGittins(Reranked):
         place = self._order.standing(job, gang.run_time(self.snapshot.now))
         return (-job.priority, *place, RUNNING, job.submitted_at, job.id)
 
-    def next_decision_at(self) -> Instant | None:
-        """When the first running gang leaves its class, if anybody waits."""
-        if not self.snapshot.pending:
-            return None
-        instants = (self._leaves_class_at(gang) for gang in self.snapshot.holding)
-        return min((at for at in instants if at is not None), default=None)
+    @property
+    def rank_version(self) -> object:
+        """See Ranks: with what is known of past jobs."""
+        return (super().rank_version, self._order.version)
 
-    def _leaves_class_at(self, gang: RunningGang) -> Instant | None:
-        classes = GITTINS_CLASSES if self._order.is_learned else LAS_CLASSES
-        now = self.snapshot.now
-        left = classes.leaves_in(service(gang, now), gpus=gang.job.spec.gpus)
-        return None if left is None else after(now, left)
+    def holds_until(self, gang: RunningGang) -> Instant | None:
+        """See Ranks: as long as the gang stays in its class."""
+        if not runs_on(gang, self.snapshot.now):
+            return next_instant(self.snapshot)
+        return self._order.leaves_class_at(gang)
+
+    def changes_at(self, gang: RunningGang) -> Instant | None:
+        """See Ranks: when it leaves its class."""
+        return self._order.leaves_class_at(gang)
 
 
 class LasUpgrade(ByService):

@@ -7,7 +7,8 @@ The engine asks in this order, once a cycle:
     elders              jobs that have waited too long go first, and may keep a domain free
     moves               gangs that are stopped, or moved, so that one runs closer together
     blocks_later(job)   whether a job that stays behind holds up those after it
-    ranks               how running gangs stand among the jobs that wait, if they may be stopped
+    ranks               how running gangs stand among the jobs that wait, if they may be stopped;
+                        and how long that holds, for it is not asked again before
     next_decision_at()  when its answers may change though nothing else happens
 """
 
@@ -61,7 +62,32 @@ class Ranks(Protocol):
         ...
 
     def may_stop(self, gang: RunningGang) -> bool:
-        """Whether it may be stopped now for a job that ranks before it."""
+        """Whether it may be stopped now for a job that ranks before it, unless it `ends_soon`."""
+        ...
+
+    @property
+    def rank_version(self) -> object:
+        """Answers given under equal versions go together, even if given for other snapshots."""
+        ...
+
+    def holds_until(self, gang: RunningGang) -> Instant | None:
+        """Both answers hold before this instant if the gang runs on, and so does `changes_at`.
+
+        None: as long as the version and all that is known of the gang are the same.
+        """
+        ...
+
+    def changes_at(self, gang: RunningGang) -> Instant | None:
+        """When by running on it gives reason to decide anew, if anybody waits; None: never."""
+        ...
+
+    def tells_length(self, gang: RunningGang) -> bool:
+        """Whether it is known at all how long it runs; that holds as long as the version does."""
+        ...
+
+    def ends_soon(self, gang: RunningGang) -> bool:
+        """Whether it is better left to its end. Reports of progress may change that: it is asked
+        in each decision, of gangs that tell their length."""
         ...
 
 
@@ -174,7 +200,7 @@ class Policy(Orders, Protocol):
         ...
 
     def next_decision_at(self) -> Instant | None:
-        """When the answers may change though nothing else happens."""
+        """When the answers may change though nothing else happens, ranks of gangs apart."""
         ...
 
 

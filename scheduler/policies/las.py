@@ -14,12 +14,12 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from scheduler.domain.copying import quickly_made
-from scheduler.domain.instants import SECOND, Instant
+from scheduler.domain.instants import SECOND, Duration, Instant, after
 from scheduler.domain.job import Job, Outcome
 from scheduler.domain.snapshot import RunningGang
 from scheduler.policies.interface import Key, Ranks
 from scheduler.policies.ordering import LAS_CLASSES, ServiceClasses, ServiceTime
-from scheduler.policies.reranked import Reranked, service, service_before
+from scheduler.policies.reranked import Reranked, next_instant, runs_on, service, service_before
 
 TIRESIAS_CLASSES = ServiceClasses((3_250 * SECOND, 7_200 * SECOND))
 
@@ -55,19 +55,22 @@ class ByService(Reranked):
         number = self.classes.class_of(service(gang, self.snapshot.now))
         return (-gang.job.priority, number, RUNNING, gang.job.submitted_at, gang.job.id)
 
-    def next_decision_at(self) -> Instant | None:
-        """When the first running gang leaves its class, if anybody waits."""
-        if not self.snapshot.pending:
-            return None
-        now = self.snapshot.now
-        instants = (self._leaves_class_at(gang, now) for gang in self.snapshot.holding)
-        return min((at for at in instants if at is not None), default=None)
+    def holds_until(self, gang: RunningGang) -> Instant | None:
+        """See Ranks: as long as the gang stays in its class."""
+        if not runs_on(gang, self.snapshot.now):
+            return next_instant(self.snapshot)
+        return self._leaves_class_at(gang)
 
-    def _leaves_class_at(self, gang: RunningGang, now: Instant) -> Instant | None:
+    def changes_at(self, gang: RunningGang) -> Instant | None:
+        """See Ranks: when it leaves its class."""
         # One that is still starting up may leave later than this: then it is asked again.
-        had, gpus = service(gang, now), gang.job.spec.gpus
+        at = self._leaves_class_at(gang)
+        return None if at is None else _rounded_up(at, self.grain)
+
+    def _leaves_class_at(self, gang: RunningGang) -> Instant | None:
+        had, gpus = service(gang, self.snapshot.now), gang.job.spec.gpus
         left = self.classes.leaves_in(had, gpus=gpus)
-        return None if left is None else _rounded_up(now + left, self.grain)
+        return None if left is None else after(self.snapshot.now, left)
 
 
 @quickly_made
@@ -117,6 +120,15 @@ class LasExact(ByService):
         if past.came_running and past.came_at == now:
             return (*head, WAITING, FRESH, now, past.began_before_at, *tail)
         return (*head, RUNNING, *_beginning(past), *tail)
+
+    def holds_until(self, gang: RunningGang) -> Instant | None:
+        """See Ranks: as it comes into a queue it stands at its tail, for that one instant."""
+        now, job = self.snapshot.now, gang.job
+        left_at = super().holds_until(gang)
+        had = service(gang, now)
+        came_at = self._came_at(self.classes.class_of(had), had, job.spec.gpus, now)
+        bounds = (left_at, came_at, after(came_at, Duration(1)))
+        return min((at for at in bounds if at is not None and at > now), default=None)
 
     def _past(self, job: Job, had: ServiceTime, *, placed_at: Instant, until: Instant) -> _Past:
         number, gpus = self.classes.class_of(had), job.spec.gpus

@@ -15,6 +15,7 @@ from scheduler.domain.knobs import JobOrder, NetworkMoves, PolicyKnobs
 from scheduler.domain.placement import Placement
 from scheduler.domain.restarts import (
     bears_another,
+    bears_another_alike,
     bears_another_in,
     bears_it_again_at,
     bears_it_now,
@@ -27,7 +28,6 @@ from scheduler.domain.snapshot import RunningGang, Snapshot
 from scheduler.network.iteration import TIE_GAP
 from scheduler.policies.elders import is_protected, protected_until
 from scheduler.policies.holding_out import LONGEST
-from scheduler.policies.ordering import GITTINS_CLASSES, LAS_CLASSES
 from scheduler.policies.remaining import remaining_time
 from scheduler.policies.sensitive_order import SensitiveOrder
 
@@ -73,30 +73,31 @@ class Moves:
         return job.spec.gpus * self.stake(job) >= self._knobs(job).benefit_min * price
 
     def may_stop_for_order(self, gang: RunningGang) -> bool:
-        """Whether the gang may be stopped now for a job that the order puts before it."""
+        """Whether the gang may be stopped now for a job that the order puts before it, unless it is
+        near its end."""
         return (
             is_movable(gang.job.spec)
             and self._has_settled(gang)
             and not is_protected(gang, self._snapshot)
-            and not self._is_near_its_end(gang)
         )
 
-    def next_stop_at(self) -> Instant | None:
-        """When the first running gang leaves its class, or may be stopped for the order."""
-        now = self._snapshot.now
-        classes = GITTINS_CLASSES if self._order.is_learned else LAS_CLASSES
-        found: list[Instant] = []
-        for gang in self._snapshot.holding:
-            job = gang.job
-            left = classes.leaves_in(job.spec.gpus * gang.run_time(now), gpus=job.spec.gpus)
-            if left is not None:
-                found.append(after(now, Duration(left)))
-            settled = self._settled_at(gang)
-            if settled is not None and settled > now:
-                found.append(settled)
-        return min(found, default=None)
+    def stop_holds_until(self, gang: RunningGang) -> Instant | None:
+        """Up to when that and `settled_at` stay as they are if it runs on; None: for good."""
+        job, now, knobs = gang.job, self._snapshot.now, self._knobs(gang.job)
+        if not is_movable(job.spec):
+            return None
+        ran = self._present_run(gang)
+        again = bears_it_again_at(job, knobs)
+        alike = bears_another_alike(job, gang.run_time(now), ran, knobs)
+        bounds = (
+            after(now, Duration(quantum(job.spec, knobs) - ran)),
+            protected_until(gang, self._snapshot),
+            now if again is None else again,
+            now if alike is None else after(now, alike),
+        )
+        return min((at for at in bounds if at > now), default=None)
 
-    def _settled_at(self, gang: RunningGang) -> Instant | None:
+    def settled_at(self, gang: RunningGang) -> Instant | None:
         """When all bounds on stopping it are over, if it runs on; None: never, or not by time."""
         job, now, knobs = gang.job, self._snapshot.now, self._knobs(gang.job)
         if not is_movable(job.spec) or gang.attempt.running_since is None:
@@ -182,7 +183,7 @@ class Moves:
         return (
             self._has_settled(gang)
             and not is_protected(gang, self._snapshot)
-            and not self._is_near_its_end(gang)
+            and not self.is_near_its_end(gang)
         )
 
     def _has_settled(self, gang: RunningGang) -> bool:
@@ -196,9 +197,13 @@ class Moves:
             and bears_another(job, gang.run_time(now), self.price(gang), knobs)
         )
 
-    def _is_near_its_end(self, gang: RunningGang) -> bool:
-        """It declares its length, and a restart would take longer than what is left."""
-        if gang.job.spec.iterations is None and self._snapshot.lengths is None:
+    def tells_length(self, gang: RunningGang) -> bool:
+        """Whether the job declares its length, or the policy is told."""
+        return gang.job.spec.iterations is not None or self._snapshot.lengths is not None
+
+    def is_near_its_end(self, gang: RunningGang) -> bool:
+        """It tells its length, and a restart would take longer than what is left."""
+        if not self.tells_length(gang):
             return False
         left = self._remaining(gang.job, gang.run_time(self._snapshot.now))
         return left <= self.price(gang) + restart_cost(gang.job.spec, self._knobs(gang.job))

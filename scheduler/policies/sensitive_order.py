@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from scheduler.domain.history import PastJobs
 from scheduler.domain.ids import QueueName
-from scheduler.domain.instants import MINUTE, Duration, Instant, elapsed, in_seconds
+from scheduler.domain.instants import MINUTE, Duration, Instant, after, elapsed, in_seconds
 from scheduler.domain.job import Job
 from scheduler.domain.knobs import JobOrder
 from scheduler.domain.restarts import quantum
@@ -89,6 +89,18 @@ class SensitiveOrder:
     def is_learned(self) -> bool:
         """Whether ended jobs have taught it enough."""
         return self._tables is not None
+
+    @property
+    def goes_by_class(self) -> bool:
+        """Whether gangs change their places by leaving a class of service and by nothing else."""
+        return self._knobs.order in {JobOrder.GITTINS, JobOrder.LAS}
+
+    def leaves_class_at(self, gang: RunningGang) -> Instant | None:
+        """When a gang leaves its class of service, if it runs on; None: never."""
+        now, gpus = self._snapshot.now, gang.job.spec.gpus
+        classes = GITTINS_CLASSES if self.is_learned else LAS_CLASSES
+        left = classes.leaves_in(gpus * gang.run_time(now), gpus=gpus)
+        return None if left is None else after(now, left)
 
     @property
     def version(self) -> Hashable:

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterator
 from functools import cached_property
 from math import ceil, floor
 
-from scheduler.domain.instants import Duration, Instant, elapsed
+from scheduler.domain.instants import Duration, Instant, after, elapsed
 from scheduler.domain.job import Job
 from scheduler.domain.ladder import Ladder
 from scheduler.domain.snapshot import RunningGang
@@ -55,13 +55,18 @@ class Themis(Reranked):
         return self._lease_left(gang) <= 0
 
     def next_decision_at(self) -> Instant | None:
-        """When the next lease ends or rho is worked out anew, if anybody waits."""
-        if not self.snapshot.pending:
-            return None
-        now = self.snapshot.now
-        leases = (self._lease_left(gang) for gang in self.snapshot.holding)
-        ends = [Instant(now + left) for left in leases if left > 0]
-        return min((*ends, Instant(self._at + GRAIN)))
+        """When rho is worked out anew, if anybody waits."""
+        return after(self._at, GRAIN) if self.snapshot.pending else None
+
+    @property
+    def rank_version(self) -> object:
+        """See Ranks."""
+        return (super().rank_version, self.order_version)
+
+    def changes_at(self, gang: RunningGang) -> Instant | None:
+        """See Ranks: when its lease ends."""
+        left = self._lease_left(gang)
+        return after(self.snapshot.now, left) if left > 0 else None
 
     @property
     def _at(self) -> Instant:

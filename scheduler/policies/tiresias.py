@@ -21,7 +21,7 @@ from scheduler.policies.consolidated import at_best_tier
 from scheduler.policies.interface import Key, Offer, Ranks
 from scheduler.policies.las import RUNNING, TIRESIAS_CLASSES, WAITING
 from scheduler.policies.ordering import GITTINS_CLASSES, LAS_CLASSES, ServiceClasses
-from scheduler.policies.reranked import Reranked
+from scheduler.policies.reranked import Reranked, next_instant, runs_on
 from scheduler.policies.sensitive_order import GRAIN, SensitiveOrder
 
 Place = tuple[float | int, ...]
@@ -61,14 +61,25 @@ class TwoDimensional(Reranked, ABC):
         return at_best_tier(job, offer, self.snapshot)
 
     def next_decision_at(self) -> Instant | None:
-        """When the first running gang leaves its queue or jobs are looked at for promotion, if
-        anybody waits."""
-        if not self.snapshot.pending:
-            return None
-        instants = [self._leaves_queue_at(gang) for gang in self.snapshot.holding]
+        """When jobs are looked at for promotion."""
         if self.snapshot.knobs.promote_after > 0 and any(j.ran_for for j in self.snapshot.pending):
-            instants.append(Instant((self._now // GRAIN + 1) * GRAIN))
-        return min((at for at in instants if at is not None), default=None)
+            return Instant((self._now // GRAIN + 1) * GRAIN)
+        return None
+
+    @property
+    def rank_version(self) -> object:
+        """See Ranks: with what is known of past jobs."""
+        return (super().rank_version, self._learned())
+
+    def holds_until(self, gang: RunningGang) -> Instant | None:
+        """See Ranks: as long as it stays in its queue."""
+        return self.changes_at(gang) if runs_on(gang, self._now) else next_instant(self.snapshot)
+
+    def changes_at(self, gang: RunningGang) -> Instant | None:
+        """See Ranks: when it leaves its queue."""
+        gpus = gang.job.spec.gpus
+        left = self._queues().leaves_in(gpus * self._counted(gang), gpus=gpus)
+        return None if left is None else after(self._now, left)
 
     @property
     def _now(self) -> Instant:
@@ -87,11 +98,6 @@ class TwoDimensional(Reranked, ABC):
         placed_at = Instant(gang.attempt.created_at // GRAIN * GRAIN)
         was_promoted = self._is_promoted(gang.job, placed_at)
         return Duration(total - gang.job.ran_for) if was_promoted else total
-
-    def _leaves_queue_at(self, gang: RunningGang) -> Instant | None:
-        gpus = gang.job.spec.gpus
-        left = self._queues().leaves_in(gpus * self._counted(gang), gpus=gpus)
-        return None if left is None else after(self._now, left)
 
     @abstractmethod
     def _place(self, job: Job, ran_for: Duration) -> Place:

@@ -94,7 +94,7 @@ def test_a_promoted_gang_stays_in_the_first_queue_for_that_queues_service() -> N
     new = a_job("new", submitted_at=at(12_100))
     early = Tiresias(seen(new, now=12_400, running=[gang]))
     assert early.rank(gang) < early.key(new)
-    assert early.next_decision_at() == at(12_407 - 0.75)
+    assert early.changes_at(gang) == at(12_407 - 0.75)
     late = Tiresias(seen(new, now=12_407, running=[gang]))
     assert late.rank(gang) > late.key(new)
 
@@ -218,7 +218,7 @@ def test_themis_keeps_a_gang_for_its_lease() -> None:
     job = a_job("w", submitted_at=at(0))
     early = Themis(seen(job, now=1_199, running=[gang]))
     assert not early.may_stop(gang)
-    assert early.next_decision_at() == at(1_200)
+    assert early.changes_at(gang) == at(1_200)
     assert Themis(seen(job, now=1_200, running=[gang])).may_stop(gang)
 
 

@@ -55,11 +55,11 @@ def test_a_gang_that_has_left_its_class_stands_behind_new_jobs() -> None:
         pytest.param(LasExact, 407, id="3250 GPU-seconds on 8 GPUs, seen at whole seconds"),
     ],
 )
-def test_the_next_decision_comes_when_a_gang_leaves_its_class(
+def test_a_gang_gives_reason_to_decide_when_it_leaves_its_class(
     policy: type[ByService], leaves_s: int
 ) -> None:
     snapshot = a_world((a_job("r", gpus=8), {"r1-n0": 1}), now=at(10))
-    assert policy(snapshot).next_decision_at() == at(leaves_s)
+    assert policy(snapshot).changes_at(snapshot.holding[0]) == at(leaves_s)
 
 
 def test_nothing_is_to_be_decided_while_nobody_waits() -> None:
