@@ -2,8 +2,9 @@
 
 Jobs that run now go on where they are; those that wait are started as the policy would. How long a
 job still runs is what anybody can know of it (`scheduler.policies.remaining`): the iterations it
-declares, else what jobs like it took. So a forecast is as good as these guesses, and says where
-each of them comes from. Steps take what the network model says of where a gang stands and of who
+declares, less the steps it has reported (or, if it reports none, those that the network model says
+it has taken since it runs), else what jobs like it took. So a forecast is as good as these guesses,
+and says where each of them comes from. Steps take what the network model says of where a gang stands and of who
 shares its links meanwhile. A gang that is being stopped holds its GPUs until its grace ends; then
 its job is over, or waits again with what it has done saved: as the service would have it.
 """
@@ -22,7 +23,7 @@ from scheduler.domain.forecast import (
     WhatIf,
 )
 from scheduler.domain.ids import JobId, NodeName
-from scheduler.domain.instants import Duration, Instant, after, elapsed
+from scheduler.domain.instants import Duration, Instant, after, elapsed, in_seconds
 from scheduler.domain.job import Attempt, AttemptPhase, Job, JobPhase
 from scheduler.domain.ladder import Ladder
 from scheduler.domain.links import FabricPlan
@@ -56,9 +57,13 @@ def forecast(
     pending = tuple(replace(job, promised=None) for job in snapshot.pending)
     knobs = what_if.knobs or snapshot.knobs
     knobs = replace(knobs, policy=what_if.policy or knobs.policy)
-    snapshot = replace(snapshot, holding=holding, pending=pending, knobs=knobs)
     tree = snapshot.tree or topology_tree(snapshot.levels, snapshot.nodes)
-    known = _Lengths(snapshot, maker(tree, snapshot.nodes))
+    ladders = maker(tree, snapshot.nodes)
+    steps = _StepsDone(snapshot, ladders)
+    holding = tuple(replace(gang, job=_less(gang.job, steps.of_gang(gang))) for gang in holding)
+    pending = tuple(_less(job, steps.reported(job)) for job in pending)
+    snapshot = replace(snapshot, holding=holding, pending=pending, knobs=knobs, steps_done={})
+    known = _Lengths(snapshot, ladders)
     jobs = [known.job(gang.job, gang) for gang in holding]
     jobs += [known.job(job) for job in sorted(pending, key=lambda j: (j.submitted_at, j.id))]
     nodes = (*snapshot.nodes, *_copies(snapshot.nodes, what_if.nodes_more))
@@ -111,6 +116,36 @@ class LiveSpeeds:
     def end(self, attempt: AttemptKey) -> Iterable[Change]:
         """See Speeds."""
         return self._speeds.end(attempt)
+
+
+class _StepsDone:
+    """How far jobs have come with the iterations that they declare."""
+
+    def __init__(self, snapshot: Snapshot, ladders: Ladders) -> None:
+        self._snapshot = snapshot
+        self._ladders = ladders
+        self._known = {node.name for node in snapshot.nodes}
+
+    def reported(self, job: Job) -> int:
+        """What it has said itself."""
+        return self._snapshot.steps_done.get(job.id, 0)
+
+    def of_gang(self, gang: RunningGang) -> int:
+        """What it has said itself; else what it should have come to in this attempt."""
+        since, placement = gang.attempt.running_since, gang.attempt.placement
+        reported = self.reported(gang.job)
+        is_predicted = all(each.node in self._known for each in placement.assignments)
+        if reported or since is None or gang.is_stopping or not is_predicted:
+            return reported
+        step_s = self._ladders.step_s(gang.job, placement)
+        return int(in_seconds(elapsed(since, self._snapshot.now)) / step_s) if step_s else 0
+
+
+def _less(job: Job, steps: int) -> Job:
+    """The job with what is left of the iterations it declares."""
+    if job.spec.iterations is None or not steps:
+        return job
+    return replace(job, spec=replace(job.spec, iterations=max(0, job.spec.iterations - steps)))
 
 
 class _Lengths:
@@ -208,7 +243,7 @@ def _going_on(gang: RunningGang, now: Instant) -> RunningGang:
         epoch=attempt.epoch,
         placement=attempt.placement,
         created_at=attempt.created_at,
-        running_since=attempt.running_since or now,
+        running_since=now if attempt.running_since is None else attempt.running_since,
     )
     return replace(gang, attempt=running, job=running_job)
 

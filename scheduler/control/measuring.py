@@ -96,7 +96,7 @@ def measured(
         usual_best_s += at_fastest_s * by_size
         best_s += at_fastest_s * max(by_size, _share_at_best(own, fastest))
     return Measured(
-        steps=learned.step if learned.reports_itself else round(steps),
+        steps=learned.steps,
         step_s=run_s / steps,
         compute_s=usual_best_s * times.prior_share(job),
         best_s=best_s,

@@ -45,6 +45,7 @@ def stored_snapshot(store: JobStore, now: Instant) -> Snapshot:
         queues={queue.name: queue for queue in store.queues()},
         knobs=store.knobs(),
         tree=topology_tree(levels, nodes),
+        steps_done={job_id: times.steps for job_id, times in store.live_step_times().items()},
         past_waits=store.past_waits(),
         past_jobs=PastJobs(ends=store.ended_jobs()),
     )

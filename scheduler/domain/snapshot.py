@@ -156,6 +156,8 @@ class Snapshot:
     """None where nobody is told how long jobs run."""
     measured: Measurements | None = field(default=None, metadata=LEFT_OUT)
     """None where no job reports its steps."""
+    steps_done: Mapping[JobId, int] = field(default_factory=dict)
+    """Steps that live jobs have reported, where nobody can be asked for `measured`."""
     step_times: StepTimes | None = field(default=None, metadata=LEFT_OUT)
     """What distance costs jobs on this cluster, if it is at hand."""
     past_waits: tuple[WaitObservation, ...] = ()

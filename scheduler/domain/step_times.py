@@ -52,6 +52,11 @@ class LearnedStepTimes:
     step: int = 0
     """The last step it reported."""
 
+    @property
+    def steps(self) -> int:
+        """Steps of the training that are done and kept."""
+        return self.step if self.reports_itself else round(sum(tier.steps for tier in self.tiers))
+
     def at(self, level: LevelName, gpu_model: GpuModel = GpuModel("")) -> LearnedTier | None:
         """What was learned at that level on those GPUs."""
         for tier in self.tiers:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from scheduler.adapters.memory.job_store import MemoryStore
 from scheduler.control.stored import stored_snapshot
 from scheduler.domain.codec import from_json, to_json
+from scheduler.domain.communication import CommunicationProfile, Strategy
 from scheduler.domain.forecast import LengthFrom, Prediction, WhatIf
 from scheduler.domain.history import PastJobs
 from scheduler.domain.ids import JobId, QueueName
@@ -18,6 +19,7 @@ from scheduler.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant, a
 from scheduler.domain.job import AttemptPhase, JobPhase, Outcome, StopCause
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.snapshot import Snapshot
+from scheduler.domain.step_times import LearnedStepTimes
 from scheduler.domain.topology import topology_tree
 from scheduler.domain.waits import JobEnd
 from scheduler.ports.unit import (
@@ -27,6 +29,7 @@ from scheduler.ports.unit import (
     SaveAttempt,
     SaveKnobs,
     SaveNodes,
+    SaveStepTimes,
     Unit,
 )
 from simulator.app import app
@@ -256,3 +259,51 @@ def test_the_snapshot_of_a_store_holds_what_was_written() -> None:
     found = stored_snapshot(store, NOW)
     assert forecast(found) == forecast(snapshot)
     assert forecast(from_json(Snapshot, to_json(found)))[0].name == "holder"
+
+
+STEPS = 36_000
+STEP_S = 0.2
+STEADY = CommunicationProfile(strategy=Strategy.NONE, compute_s=STEP_S)
+"""Its steps take as long wherever it runs."""
+
+
+def a_training(steps_done: int) -> Snapshot:
+    """A job of two hours of steps that has run for one, and has reported so many steps; and one
+    that waits for it."""
+    job = a_job("job", iterations=STEPS, communication=STEADY)
+    waits = a_job("waits", iterations=STEPS, communication=STEADY, submitted_at=at(10))
+    snapshot = a_snapshot("r1: 8", running=[(job, {"r1-n0": 1})], pending=[waits], now=NOW)
+    return replace(snapshot, steps_done={job.id: steps_done} if steps_done else {})
+
+
+@pytest.mark.parametrize(
+    ("steps_done", "left"),
+    [
+        pytest.param(27_000, 9_000, id="as many less as it has reported"),
+        pytest.param(0, 18_000, id="it reports none: as many less as take so long"),
+        pytest.param(40_000, 0, id="more than it declares: it ends now"),
+    ],
+)
+def test_a_gang_that_runs_has_done_a_part_of_its_iterations(steps_done: int, left: int) -> None:
+    found = by_name(forecast(a_training(steps_done)))
+    assert found["job"].length_from is LengthFrom.ITERATIONS
+    assert found["job"].remaining == pytest.approx(left * STEP_S * SECOND, rel=0.01, abs=1)
+    assert found["waits"].starts_at == found["job"].ends_at
+    assert found["waits"].remaining == pytest.approx(STEPS * STEP_S * SECOND, rel=0.01)
+
+
+def test_a_job_that_was_stopped_goes_on_from_the_steps_it_had_reported() -> None:
+    snapshot = a_training(0)
+    stopped = snapshot.pending[0]
+    found = by_name(forecast(replace(snapshot, steps_done={stopped.id: 27_000})))
+    assert found["waits"].remaining == pytest.approx(9_000 * STEP_S * SECOND, rel=0.01)
+
+
+def test_the_snapshot_of_a_store_tells_the_steps_that_were_reported() -> None:
+    store = MemoryStore()
+    job = a_job("job", iterations=STEPS)
+    times = LearnedStepTimes(reports_itself=True, attempt=0, step=27_000)
+    store.write(Unit(changes=(InsertJob(job=job),)))
+    store.write(Unit(changes=(SaveStepTimes(job_id=job.id, times=times, expected_revision=0),)))
+    found = from_json(Snapshot, to_json(stored_snapshot(store, NOW)))
+    assert found.steps_done == {job.id: 27_000}
