@@ -201,8 +201,11 @@ class SimulatedCluster:
                 if gang.state is WorkerState.MADE and not gang.is_still:
                     self._start(gang)
             case Ends(version=version) if gang.version == version:
-                gang.finish(self._clock.now())
-                self._over(gang, was_running=True)
+                if self._costs.ends_apart and gang.done_at is None:
+                    self._end_others(gang)
+                else:
+                    gang.finish(self._clock.now())
+                    self._over(gang, was_running=True)
             case Leaves(version=version, killed=killed) if gang.version == version:
                 gang.evict(self._clock.now(), saves=self._saves(gang) and not killed, killed=killed)
                 self._over(gang, was_running=not gang.is_leaving)
@@ -230,9 +233,20 @@ class SimulatedCluster:
     def _save_time(self, gang: SimulatedGang) -> Duration:
         return self._costs.save if gang.has_progressed and self._saves(gang) else Duration(0)
 
+    def _end_others(self, gang: SimulatedGang) -> None:
+        """All ranks but the first have ended, which is still busy with what comes after work."""
+        now = self._clock.now()
+        gang.end_others(now)
+        gang.version += 1
+        self._crowd.gpus_held -= gang.gpus_freed
+        at = Instant(now + self._costs.ends_apart)
+        self._agenda.put(at, Kind.END, Ends(gang.key, gang.version))
+        self._note(gang)
+
     def _over(self, gang: SimulatedGang, *, was_running: bool) -> None:
         """The gang has ended."""
         gang.version += 1
+        self._crowd.gpus_held += gang.gpus_freed
         self._crowd.frees(gang.account.job.gpus)
         self._note(gang)
         if was_running and not gang.gone_ranks:
@@ -257,7 +271,9 @@ class SimulatedCluster:
         now = self._clock.now()
         for key in list(self._gangs_by_node.get(name, ())):
             gang = self._gangs[key]
-            if gang.ended_at is not None:
+            reservations = gang.order.reservations
+            gone = {held.rank for held in reservations if held.node == name} - gang.done_ranks
+            if gang.ended_at is not None or not gone:
                 continue
             if not gang.gone_ranks:
                 gang.account.failures += 1
@@ -265,10 +281,10 @@ class SimulatedCluster:
                 gang.version += 1
                 if gang.state is WorkerState.RUNNING:
                     self._change_others(self._speeds.end(key), key)
-            reservations = gang.order.reservations
-            gang.gone_ranks |= {held.rank for held in reservations if held.node == name}
-            if len(gang.gone_ranks) == len(reservations):
+            gang.gone_ranks |= gone
+            if len(gang.gone_ranks) + len(gang.done_ranks) == len(reservations):
                 gang.evict(now, saves=False)
+                self._crowd.gpus_held += gang.gpus_freed
                 self._crowd.frees(gang.account.job.gpus)
             self._note(gang)
 

@@ -4,9 +4,10 @@ Jobs that run now go on where they are; those that wait are started as the polic
 job still runs is what anybody can know of it (`scheduler.policies.remaining`): the iterations it
 declares, less the steps it has reported (or, if it reports none, those that the network model says
 it has taken since it runs), else what jobs like it took. So a forecast is as good as these guesses,
-and says where each of them comes from. Steps take what the network model says of where a gang stands and of who
-shares its links meanwhile. A gang that is being stopped holds its GPUs until its grace ends; then
-its job is over, or waits again with what it has done saved: as the service would have it.
+and says where each of them comes from. Steps take what the network model says of where a gang
+stands and of who shares its links meanwhile. A gang that is being stopped holds its GPUs until its
+grace ends; then its job is over, or waits again with what it has done saved: as the service would
+have it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

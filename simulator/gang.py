@@ -1,6 +1,6 @@
 """One attempt of a job in the simulated cluster, and the account of the job it belongs to.
 
-    made ──release──▶ starting up ──▶ running: restoring ──▶ progressing ──▶ ended
+    made ──release──▶ starting up ──▶ running: restoring ──▶ progressing ──▶ ended (rank 0 last)
                                        evicted: saving ──▶ ended (or cut off by the kill)
 
 Progress is settled whenever the speed changes, so between two settlements it is a straight line.
@@ -8,7 +8,7 @@ Work is counted in microseconds of ideal time; at full speed all numbers stay wh
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduler.domain.exit_codes import SIGKILL_EXIT_CODE, SIGTERM_EXIT_CODE, outcome_of_exit_code
 from scheduler.domain.ids import LevelName, Rank
@@ -90,6 +90,10 @@ class SimulatedGang:
     """It was being stopped when the run began, and goes when that says so."""
     gone_ranks: set[Rank] = field(default_factory=set)
     """Ranks whose node was lost."""
+    done_ranks: frozenset[Rank] = frozenset()
+    """Ranks that have ended well before rank 0 does."""
+    done_at: Instant | None = None
+    """When they did."""
     ended_at: Instant | None = None
     exit_code: int = 0
     version: int = 0
@@ -104,6 +108,14 @@ class SimulatedGang:
     def is_progressing(self) -> bool:
         """Whether it runs and neither was told to stop nor lost a node."""
         return self.progress_from is not None and not self.is_still
+
+    @property
+    def gpus_freed(self) -> int:
+        """GPUs of the ranks that have ended before the gang has."""
+        if not self.done_ranks:
+            return 0
+        reservations = self.order.reservations
+        return sum(held.gpus for held in reservations if held.rank in self.done_ranks)
 
     @property
     def has_progressed(self) -> bool:
@@ -163,11 +175,17 @@ class SimulatedGang:
         left = max(0.0, self.account.job.work - self.account.done)
         return Instant(self.settled_at + math.ceil(left / self.speed.progress))
 
+    def end_others(self, now: Instant) -> None:
+        """All work is done, and every rank but the first ends."""
+        self.stand_still(now)
+        others = [held.rank for held in self.order.reservations if held.rank]
+        self.done_ranks, self.done_at = frozenset(others), now
+
     def finish(self, now: Instant) -> None:
         """All work is done."""
         assert self.progress_from is not None, self.key
-        self.settle(now)
-        self.account.kept += now - self.progress_from
+        self.stand_still(now)
+        self.account.kept += self.settled_at - self.progress_from
         self._end(now, exit_code=0)
 
     def evict(self, now: Instant, *, saves: bool, killed: bool = False) -> None:
@@ -191,7 +209,7 @@ class SimulatedGang:
         """One report per rank."""
         code = self.exit_code if self.state is WorkerState.ENDED else None
         outcome = None if code is None else outcome_of_exit_code(code)
-        return [
+        reports = [
             WorkerReport(
                 attempt=self.key,
                 rank=held.rank,
@@ -212,6 +230,14 @@ class SimulatedGang:
             )
             for held in self.order.reservations
         ]
+        return [self._as_it_ended(report) for report in reports] if self.done_ranks else reports
+
+    def _as_it_ended(self, report: WorkerReport) -> WorkerReport:
+        """A rank that has ended before its gang stays as it was then."""
+        if report.rank not in self.done_ranks:
+            return report
+        ended, well = WorkerState.ENDED, Outcome.COMPLETED
+        return replace(report, state=ended, exit_code=0, outcome=well, ended_at=self.done_at)
 
     def _end(self, now: Instant, *, exit_code: int) -> None:
         self.state = WorkerState.ENDED

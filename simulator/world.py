@@ -46,9 +46,11 @@ class Costs:
     """What an eviction with notice takes to save progress; then nothing is lost by it."""
     saves_when_told: bool = False
     """Whether an evicted gang saves; else it loses what it did since its last checkpoint."""
+    ends_apart: Duration = NOTHING
+    """When its work is done rank 0 ends so much later than the others, whose GPUs are free then."""
 
     def __post_init__(self) -> None:
-        times = (self.start_up, self.restore, self.checkpoint_every, self.save)
+        times = (self.start_up, self.restore, self.checkpoint_every, self.save, self.ends_apart)
         assert all(time >= 0 for time in times), self
 
 

@@ -1,4 +1,7 @@
-"""`python -m bench.study run --out DIR [--part I/N] [--quick]`, then `report --out DIR`."""
+"""`python -m bench.study run --out DIR [--part I/N] [--quick]`, then `report --out DIR`.
+
+`python -m bench.study live`: a real run on this machine, and its replay beside it.
+"""
 
 import argparse
 import json
@@ -14,6 +17,7 @@ from rich.progress import Progress
 
 from bench.reporting import DATA_DIR, machine
 from bench.study.conditions import WORKLOADS
+from bench.study.live.showing import add_options, show_live
 from bench.study.packing import pack, unpack, unpacked
 from bench.study.plan import BATCH_JOBS, JOBS_MAX, SEEDS, SIZE_FILE, SQUARES, Chapter, Size, runs
 from bench.study.reading import BrokenRunError, CellRuns, cells_of, stored_runs
@@ -140,6 +144,8 @@ def _parser() -> argparse.ArgumentParser:
     again = commands.add_parser("unpack", help="write packed results as runs, to go on from them")
     again.add_argument("--from", dest="source", type=Path, required=True, metavar="DIR")
     again.add_argument("--out", type=Path, required=True, metavar="DIR")
+    live = commands.add_parser("live", help="a real run on this machine beside its replay")
+    add_options(live, partial(_names, known=tuple(sorted(POLICIES))))
     return parser
 
 
@@ -178,7 +184,7 @@ def _part(text: str) -> tuple[int, int]:
     return int(part), int(parts)
 
 
-COMMANDS = {"run": _run, "report": _report, "pack": _pack, "unpack": _unpack}
+COMMANDS = {"run": _run, "report": _report, "pack": _pack, "unpack": _unpack, "live": show_live}
 
 
 if __name__ == "__main__":

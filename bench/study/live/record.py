@@ -1,4 +1,4 @@
-"""What is kept of a real run: enough to replay it and to compare, with no path and no name in it."""
+"""What is kept of a real run and its replays: enough to replay it, and no path of a machine."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,8 +6,6 @@ from pathlib import Path
 from bench.study.live.workload import PacedJob
 from scheduler.domain.codec import DecodeError, from_json, to_json
 from scheduler.domain.snapshot import Snapshot
-
-FILE = "run.json"
 
 
 class BrokenRecordError(Exception):
@@ -32,6 +30,10 @@ class Life:
     """Of each attempt; in a replay of the first one only."""
     nodes: tuple[str, ...]
     """Of the workers of the first attempt, in order."""
+
+    def is_on_nodes_of(self, other: "Life") -> bool:
+        """Whether both start with as many workers on each node."""
+        return sorted(self.nodes) == sorted(other.nodes)
 
     @property
     def jct_s(self) -> float:
@@ -78,6 +80,8 @@ class LiveRun:
     """Of each attempt, from its slots to its first step."""
     ending_s: tuple[float, ...]
     """Of each attempt, from its last step to the end of its hold."""
+    apart_s: tuple[float, ...]
+    """Of each attempt of several workers, from the end of the first one to that of the last."""
     foretold: tuple[Foretold, ...]
 
     @property
@@ -86,18 +90,35 @@ class LiveRun:
         return self.cluster.knobs.policy
 
 
-def read(folder: Path) -> LiveRun | None:
-    """The run of a folder; None if there is none. Raises BrokenRecordError."""
-    file = folder / FILE
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """What the simulator makes of a real run."""
+
+    told: str
+    """What it is told of starting and ending."""
+    lives: tuple[Life, ...]
+    """Of the same jobs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A real run and its replays, as of the code that made it."""
+
+    run: LiveRun
+    replays: tuple[Replay, ...]
+
+
+def read(file: Path) -> Record | None:
+    """What the file holds; None if there is none. Raises BrokenRecordError."""
     if not file.exists():
         return None
     try:
-        return from_json(LiveRun, file.read_text(encoding="utf-8"))
+        return from_json(Record, file.read_text(encoding="utf-8"))
     except (DecodeError, UnicodeDecodeError) as error:
         raise BrokenRecordError(f"{file} is no record of a real run: {error}") from error
 
 
-def write(run: LiveRun, folder: Path) -> None:
-    """Keep a run."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / FILE).write_text(to_json(run) + "\n", encoding="utf-8")
+def write(record: Record, file: Path) -> None:
+    """Keep it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(to_json(record) + "\n", encoding="utf-8")

@@ -1,12 +1,11 @@
-"""The same workload in the simulator: the service's own nodes, knobs and job files, at its times."""
+"""The same workload in the simulator: the service's nodes, knobs and job files, at its times."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from statistics import median
 
 from api.job_files.schemas import JobFile
 from api.job_files.spec_mapping import to_spec
-from bench.study.live.record import Life, LiveRun
+from bench.study.live.record import Life, LiveRun, Record, Replay
 from bench.study.live.workload import PacedJob, job_file
 from scheduler.domain.ids import JobId
 from scheduler.domain.instants import SECOND, Duration, Instant, seconds
@@ -21,28 +20,45 @@ from simulator.speeds import Change, Speed
 from simulator.world import NOTHING, Costs, SimulatedJob
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
-    """What the simulator makes of a real run."""
+def recorded(run: LiveRun) -> Record:
+    """The run with its replays, which are told more and more of how gangs start and end.
 
-    costs: str
-    """What it is told that starting and ending cost."""
-    lives: tuple[Life, ...]
-    """Of the same jobs."""
+    `nothing`: both are free. `costs`: what they typically took in the real run. `ends`: that rank 0
+    typically ends so much later than the others, whose slots are free by then.
+    """
+    overhead_s = median(run.starting_s) + median(run.ending_s)
+    apart_s = min(overhead_s, median(run.apart_s or (0.0,)))
+    costs = {
+        "nothing": _costs(0.0, 0.0),
+        "costs": _costs(overhead_s, 0.0),
+        "ends": _costs(overhead_s - apart_s, apart_s),
+    }
+    replays = [Replay(told=told, lives=_replayed(run, each)) for told, each in costs.items()]
+    return Record(run=run, replays=tuple(replays))
 
 
-def replays(run: LiveRun) -> tuple[Replay, ...]:
-    """With starts and ends for nothing, then with what they typically took in the real run."""
-    typical_s = median(run.starting_s) + median(run.ending_s)
-    return (
-        Replay(costs="none", lives=_replayed(run, 0.0)),
-        Replay(costs="typical", lives=_replayed(run, typical_s)),
+def _costs(start_up_s: float, apart_s: float) -> Costs:
+    """Workers that are told to stop save the step they are in, and read it at once."""
+    return Costs(
+        start_up=seconds(start_up_s),
+        restore=NOTHING,
+        checkpoint_every=NOTHING,
+        saves_when_told=True,
+        ends_apart=seconds(apart_s),
     )
 
 
-def _replayed(run: LiveRun, start_up_s: float) -> tuple[Life, ...]:
+def _replayed(run: LiveRun, costs: Costs) -> tuple[Life, ...]:
+    racks = {str(node.name): node.path[0] for node in run.cluster.nodes}
     jobs = tuple(
-        _simulated(run, job, job_id, life)
+        SimulatedJob(
+            id=JobId(job_id),
+            name=job.name,
+            arrival=Instant(round(life.submitted_s * SECOND)),
+            work=Duration(round(job.steps * job.best_step_s * SECOND)),
+            gpus=job.workers,
+            spec=_spec(job, racks),
+        )
         for job, job_id, life in zip(run.jobs, run.ids, run.lives, strict=True)
     )
     scenario = Scenario(
@@ -50,31 +66,12 @@ def _replayed(run: LiveRun, start_up_s: float) -> tuple[Life, ...]:
         levels=run.cluster.levels,
         nodes=run.cluster.nodes,
         knobs=run.cluster.knobs,
-        # The workers save the step they are in when they are told to stop, and read it at once.
-        costs=Costs(
-            start_up=seconds(start_up_s),
-            restore=NOTHING,
-            checkpoint_every=NOTHING,
-            saves_when_told=True,
-        ),
+        costs=costs,
         speeds=lambda: _Paces(run.jobs),
         step_times=Ladders,
     )
-    outcome = replay(scenario)
     places = {job_id: ran.first_placement for job_id, ran in run_on(scenario).items()}
-    return tuple(_life(job, places[job.id]) for job in outcome.jobs)
-
-
-def _simulated(run: LiveRun, job: PacedJob, job_id: str, life: Life) -> SimulatedJob:
-    spec = _spec(job, {node.name: node.path[0] for node in run.cluster.nodes})
-    return SimulatedJob(
-        id=JobId(job_id),
-        name=job.name,
-        arrival=Instant(round(life.submitted_s * SECOND)),
-        work=Duration(round(job.steps * job.best_step_s * SECOND)),
-        gpus=spec.gpus,
-        spec=spec,
-    )
+    return tuple(_life(job, places[job.id]) for job in replay(scenario).jobs)
 
 
 def _spec(job: PacedJob, racks: Mapping[str, str]) -> JobSpec:

@@ -25,7 +25,7 @@ from bench.study.live.service import (
     has_ended,
     serving,
 )
-from bench.study.live.workload import PacedJob, WorkloadSize, drawn, job_file, paced, question
+from bench.study.live.workload import WorkloadSize, drawn, job_file, paced, question
 from scheduler.domain.codec import from_json
 from scheduler.domain.instants import SECOND
 from scheduler.domain.snapshot import Snapshot
@@ -61,6 +61,7 @@ def real_run(policy: str, size: WorkloadSize, seed: int) -> LiveRun:
         lives=tuple(one.life(zero_s) for one in lived),
         starting_s=tuple(span for one in lived for span in one.starting_s()),
         ending_s=tuple(span for one in lived for span in one.ending_s()),
+        apart_s=tuple(span for one in lived for span in one.apart_s()),
         foretold=tuple(foretold),
     )
 
@@ -85,9 +86,16 @@ def _submit_all(
 
 def _snapshot(service: Service, file: Path) -> "subprocess.Popen[bytes]":
     """What an admin does for `dally-sim from-live`; it gives way to what it looks at."""
-    command = ["nice", DALLYD, "admin", "snapshot", "--data-dir", service.data_dir]
+    command: list[str | Path] = [
+        "nice",
+        DALLYD,
+        "admin",
+        "snapshot",
+        "--data-dir",
+        service.data_dir,
+    ]
     with file.open("wb") as out:
-        return subprocess.Popen(command, stdout=out)  # noqa: S603, S607 - our own program
+        return subprocess.Popen(command, stdout=out)  # noqa: S603 - our own program
 
 
 def _read(file: Path) -> Snapshot:
@@ -104,7 +112,7 @@ def _wait_for_all(service: Service) -> None:
 
 def _foretold(file: Path, zero_s: float) -> list[Foretold]:
     """What the simulator says of the jobs of a snapshot."""
-    command = [DALLY_SIM, "from-live", file, "--json"]
+    command: list[str | Path] = [DALLY_SIM, "from-live", file, "--json"]
     told = subprocess.run(command, stdout=subprocess.PIPE, check=True)  # noqa: S603 - our own program
     at_s = _read(file).now / SECOND - zero_s
     return [
@@ -169,6 +177,11 @@ class _Lived:
         """From the last step to the end of the hold."""
         pairs = zip(self.attempts, self.steps, strict=True)
         return [_span_s(attempt)[1] - steps.ended_s for attempt, steps in pairs if steps]
+
+    def apart_s(self) -> list[float]:
+        """From the end of the first worker to that of the last."""
+        ends = [[_at_s(w.end_time) for w in a.workers if w.end_time] for a in self.attempts]
+        return [max(ends_s) - min(ends_s) for ends_s in ends if len(ends_s) > 1]
 
 
 def _lived(service: Service, job: JobObject) -> _Lived:

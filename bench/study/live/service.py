@@ -123,7 +123,16 @@ def serving(folder: Path, policy: str) -> Iterator[Service]:
     """`dallyd serve` with that policy, on a data folder of its own; all its jobs end with it."""
     config, data_dir = folder / "dallyd.yaml", folder / "data"
     config.write_text(CONFIG.format(policy=policy), encoding="utf-8")
-    command = [DALLYD, "serve", "--config", config, "--data-dir", data_dir, "--port", "0"]
+    command: list[str | Path] = [
+        DALLYD,
+        "serve",
+        "--config",
+        config,
+        "--data-dir",
+        data_dir,
+        "--port",
+        "0",
+    ]
     environment = {name: value for name, value in os.environ.items() if "DALLY" not in name}
     with (folder / "server.log").open("wb") as log:
         # In the checkout, where job files find the worker; in a session of its own, lest Ctrl-C

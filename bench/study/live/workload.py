@@ -103,7 +103,14 @@ def paced(shape: Shape, step_s: Mapping[str, float]) -> PacedJob:
 def job_file(job: PacedJob, racks: Mapping[str, str]) -> Json:
     """The job file; `racks` names the rack of each node."""
     paces = [f"{tier}={step_s!r}" for tier, step_s in job.step_s.items()]
-    command = ["python3", "-m", f"{__package__}.worker", str(job.steps), _pairs(racks), *paces]
+    command: list[Json] = [
+        "python3",
+        "-m",
+        f"{__package__}.worker",
+        str(job.steps),
+        _pairs(racks),
+        *paces,
+    ]
     return _file(
         job.name,
         job.workers,

@@ -1,7 +1,7 @@
 """The simulated cluster: progress, checkpoints, evictions, speeds, lost nodes."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -288,6 +288,58 @@ def test_a_gang_whole_on_a_lost_node_is_gone_at_once() -> None:
     assert world.states() == [WorkerState.GONE] * 2
     world.cluster.forget(a_key())
     assert world.cluster.observe().workers == ()
+
+
+APART = Costs(start_up=s(0), restore=s(0), ends_apart=s(4))
+"""Rank 0 needs four seconds more when the work is done."""
+
+
+def test_rank_0_ends_after_the_others_whose_gpus_are_free_before() -> None:
+    world = AWorld(100, costs=APART)
+    world.start()
+    world.until(100)
+    first, second = world.cluster.observe().workers
+    assert (first.state, first.exit_code) == (WorkerState.RUNNING, None)
+    ended = (WorkerState.ENDED, 0, Outcome.COMPLETED, Instant(s(100)))
+    assert (second.state, second.exit_code, second.outcome, second.ended_at) == ended
+    assert world.crowd.gpus_held == 1
+    world.until(103.999)
+    assert world.states() == [WorkerState.RUNNING, WorkerState.ENDED]
+    world.until(104)
+    first, second = world.cluster.observe().workers
+    assert (first.state, first.exit_code, first.ended_at) == (WorkerState.ENDED, 0, Instant(s(104)))
+    assert second.ended_at == Instant(s(100))
+    assert world.crowd.gpus_held == 0
+    assert (world.account().held, world.account().kept, world.account().lost) == (s(104), s(100), 0)
+
+
+def test_a_gang_that_is_stopped_while_rank_0_ends_has_its_work_saved_and_its_gpus_back() -> None:
+    world = AWorld(100, costs=replace(APART, saves_when_told=True))
+    world.start()
+    world.until(102)
+    world.stop()
+    first, second = world.cluster.observe().workers
+    assert (first.exit_code, second.exit_code) == (128 + 15, 0)
+    assert (world.account().done, world.account().held) == (s(100), s(102))
+    assert world.crowd.gpus_held == 0
+
+
+@pytest.mark.parametrize(
+    ("lost", "states"),
+    [
+        pytest.param("r1-n0", [WorkerState.GONE, WorkerState.ENDED], id="that of rank 0"),
+        pytest.param("r1-n1", [WorkerState.ENDED, WorkerState.ENDED], id="that of another rank"),
+    ],
+)
+def test_a_node_lost_while_rank_0_ends_matters_only_to_rank_0(
+    lost: str, states: list[WorkerState]
+) -> None:
+    world = AWorld(100, costs=APART, nodes={"r1-n0": 1, "r1-n1": 1})
+    world.agenda.put(Instant(s(102)), Kind.NODE, NodeFails(NodeName(lost)))
+    world.start()
+    world.until(110)
+    assert world.states() == states
+    assert world.crowd.gpus_held == 0
 
 
 def test_a_view_after_the_first_holds_only_what_has_changed() -> None:
