@@ -58,7 +58,6 @@ class Foretold:
     name: str
     is_running: bool
     at_s: float
-    starts_s: float
     ends_s: float
 
 

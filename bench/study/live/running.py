@@ -115,16 +115,14 @@ def _foretold(file: Path, zero_s: float) -> list[Foretold]:
     command: list[str | Path] = [DALLY_SIM, "from-live", file, "--json"]
     told = subprocess.run(command, stdout=subprocess.PIPE, check=True)  # noqa: S603 - our own program
     at_s = _read(file).now / SECOND - zero_s
-    return [
-        Foretold(
-            name=row["job"],
-            is_running=row["is_running"],
-            at_s=at_s,
-            starts_s=at_s + row["starts_in_s"],
-            ends_s=at_s + row["ends_in_s"],
-        )
-        for row in map(json.loads, told.stdout.splitlines())
-    ]
+    found = []
+    for row in map(json.loads, told.stdout.splitlines()):
+        name, ends_in_s = row["job"], row["ends_in_s"]
+        if ends_in_s is None:
+            raise LiveRunError(f"from-live says that {name} never ends")
+        ends_s = at_s + ends_in_s
+        found.append(Foretold(name=name, is_running=row["is_running"], at_s=at_s, ends_s=ends_s))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
