@@ -13,7 +13,8 @@ SMALLEST = WorkloadSize(jobs=4, length_median_s=1.0, length_max_s=2.0, length_mi
 def test_a_real_run_is_lived_to_its_end_recorded_and_replayed() -> None:
     run = real_run("fifo", SMALLEST, 1)
     assert run.policy == "fifo"
-    assert run.cluster.pending == run.cluster.holding == ()
+    assert not run.cluster.pending
+    assert not run.cluster.holding
     assert [life.name for life in run.lives] == [job.name for job in run.jobs]
     assert len(set(run.ids)) == SMALLEST.jobs
     for job, life in zip(run.jobs, run.lives, strict=True):

@@ -1,6 +1,6 @@
 """A worker of the real run: steps as long as the network model says of where its gang stands.
 
-    python3 -m bench.study.live.worker STEPS RACKS TIER=SECONDS...
+    main() with the arguments STEPS RACKS TIER=SECONDS...
 
 It computes nothing and keeps to a clock instead, so that 16 of them fit two cores. The workers of a
 gang meet in the folder of their checkpoints before the first step, and there each learns where the
@@ -98,7 +98,3 @@ def pair(text: str) -> tuple[str, str]:
     """`a=b` in two."""
     name, _, value = text.partition("=")
     return name, value
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -17,6 +17,9 @@ MODELS = ("resnet50", "vgg16", "bert-base", "gpt2-small", "deepspeech2")
 
 LOAD = 0.9
 
+WORKER = ("python3", "-c", f"from {__package__}.worker import main; raise SystemExit(main())")
+"""What every worker runs, with its arguments behind it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
@@ -103,14 +106,7 @@ def paced(shape: Shape, step_s: Mapping[str, float]) -> PacedJob:
 def job_file(job: PacedJob, racks: Mapping[str, str]) -> Json:
     """The job file; `racks` names the rack of each node."""
     paces = [f"{tier}={step_s!r}" for tier, step_s in job.step_s.items()]
-    command: list[Json] = [
-        "python3",
-        "-m",
-        f"{__package__}.worker",
-        str(job.steps),
-        _pairs(racks),
-        *paces,
-    ]
+    command: list[Json] = [*WORKER, str(job.steps), _pairs(racks), *paces]
     return _file(
         job.name,
         job.workers,

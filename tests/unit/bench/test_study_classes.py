@@ -70,7 +70,7 @@ def test_what_says_nothing_is_left_out(ours: Classes | None, theirs: Classes | N
 
 def test_classes_outlive_packing(tmp_path: Path) -> None:
     cells = a_cell({"8": [20, 50.0, 400.0, 4.0], "1": [30, 1.0, 2.0, 3.0]}, LARGE)
-    pack(cells, tmp_path)
+    pack(cells, tmp_path, size="{}\n")
     assert by_class(cells_of(unpacked(tmp_path))) == by_class(cells)
     shown = list(class_table(cells))
     assert any(line.startswith("| 5 to 8 | 1 | 0.500 | 2.000 | 1.000 |") for line in shown)
