@@ -55,7 +55,8 @@ KNOB_TEXTS: Final[Mapping[str, str]] = {
     "aging_after": "A job that has waited so long goes first; 0: never.",
     "hold_after": "A job that has not started for so long holds a domain for itself; 0: never.",
     "hold_share_max": "Share of the GPUs that held domains may have together.",
-    "protected_share": "A job that held a domain is not stopped for this share of its wait.",
+    "protected_share": "A job that held a domain is not stopped for as long as it held it, and "
+    "for no more than this share of its wait.",
     "preemption": "Which gangs may be stopped so that a job of theirs runs closer together: `off`, "
     "`same-queue` or `on` (also borrowed GPUs of other queues).",
     "upgrades": "Whether a gang moves to closer GPUs: `off`, `same-queue` or `on`.",

@@ -27,7 +27,7 @@ ELDERS_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
-class _Hold:
+class Hold:
     """A held domain."""
 
     holder: Waiting
@@ -44,7 +44,7 @@ class Holds:
 
     scratch: Scratch
     elders: Elders
-    held: list[_Hold] = field(default_factory=list)
+    held: list[Hold] = field(default_factory=list)
     _left: dict[int, list[int]] = field(default_factory=dict)
 
     @property
@@ -59,7 +59,7 @@ class Holds:
             return None
         free = self.scratch.standing.free
         lasts = self.elders.lasts(waiting.job)
-        first: _Hold | None = None
+        first: Hold | None = None
         for hold in self.held:
             if waiting.request in hold.refused:
                 continue
@@ -74,7 +74,7 @@ class Holds:
                 first = first or hold
         return None if first is None else self._reason(first)
 
-    def add(self, hold: _Hold) -> None:
+    def add(self, hold: Hold) -> None:
         """From now on nobody fits in its domain."""
         self.held.append(hold)
         self.scratch.standing.free.shut(hold.domain.nodes)
@@ -82,6 +82,11 @@ class Holds:
         self.scratch.has_changed = True
         self.scratch.parked.clear()
         self.scratch.offers.clear()
+
+    def lift(self, hold: Hold) -> None:
+        """Its domain is anybody's again."""
+        self.held.remove(hold)
+        self.scratch.standing.free.open(hold.domain.nodes)
 
     def open(self) -> None:
         """The cycle is over."""
@@ -103,7 +108,7 @@ class Holds:
                         left[home[tree.index_of[each.node]]] += each.gpus * lasts
         return left[tree.domain_of[domain.level][domain.nodes.start]]
 
-    def _reason(self, hold: _Hold) -> Blocked:
+    def _reason(self, hold: Hold) -> Blocked:
         tree = self.scratch.standing.free.tree
         return HeldForLargeGang(
             level=tree.levels[hold.domain.level].name,
@@ -142,7 +147,7 @@ def hold(waiting: Waiting, answer: Blocked, holds: Holds) -> None:
         return
     held_domain = _noted(waiting, domain, holds)
     now = scratch.snapshot.now
-    holds.add(_Hold(waiting, domain, Duration(max(0, held_domain.free_at - now))))
+    holds.add(Hold(waiting, domain, Duration(max(0, held_domain.free_at - now))))
 
 
 def _noted(waiting: Waiting, domain: TopologyDomain, holds: Holds) -> HeldDomain:

@@ -14,6 +14,7 @@ it fits after all.
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -70,12 +71,11 @@ class _Bench:
 def rerank(scratch: Scratch, ranks: Ranks, holds: Holds | None = None) -> None:
     """Walk the line; jobs start, are promised GPUs of gangs ranked behind them, or wait.
 
-    Nobody is stopped in a held domain: its gangs end there, and it is kept for its holder.
+    In a held domain nobody is stopped but for its holder: it is kept for that one.
     """
-    standing = scratch.standing
-    bench = _Bench(
-        standing.ranking, ranks, frozenset(name for name, _ in standing.free.overdrawn())
-    )
+    bench = _Bench(scratch.standing.ranking, ranks, _overdrawn(scratch))
+    if holds is not None and holds.held:
+        _make_room_for_holders(holds, bench, scratch)
     for waiting in scratch.walk:
         if waiting.job.id in scratch.settled:
             continue
@@ -92,6 +92,24 @@ def rerank(scratch: Scratch, ranks: Ranks, holds: Holds | None = None) -> None:
         )
         for each in sorted(bench.given_up.values(), key=_rank_of)
     )
+
+
+def _overdrawn(scratch: Scratch) -> frozenset[NodeName]:
+    return frozenset(name for name, _ in scratch.standing.free.overdrawn())
+
+
+def _make_room_for_holders(holds: Holds, bench: _Bench, scratch: Scratch) -> None:
+    """Who holds a domain is at the head of the line: if enough gangs may be stopped for it, of
+    whatever rank but of no higher priority, the domain need not run empty."""
+    for hold in tuple(holds.held):
+        holds.lift(hold)
+        bench.overdrawn = _overdrawn(scratch)
+        behind = [
+            each for each in bench.behind() if each.gang.job.priority <= hold.holder.job.priority
+        ]
+        if not _make_room(hold.holder, behind, bench, scratch):
+            holds.add(hold)
+    bench.overdrawn = _overdrawn(scratch)
 
 
 def _pass_until(key: Key | None, bench: _Bench, scratch: Scratch) -> None:
@@ -124,19 +142,18 @@ def _consider(waiting: Waiting, bench: _Bench, scratch: Scratch, holds: Holds | 
     if isinstance(answer, Placement) and scratch.accepts(waiting, answer):
         _give(waiting, answer, bench, scratch)
         return
-    if _make_room(waiting, bench, scratch):
+    if _make_room(waiting, bench.behind(), bench, scratch):
         return
     if not isinstance(answer, Placement):
         scratch.refuse(waiting, answer)
     scratch.hold_up(waiting, answer)
 
 
-def _make_room(waiting: Waiting, bench: _Bench, scratch: Scratch) -> bool:
-    """Give up gangs ranked behind the job for it, if that makes room the policy likes.
+def _make_room(waiting: Waiting, behind: Sequence[Ranked], bench: _Bench, scratch: Scratch) -> bool:
+    """Give up gangs that stand behind the job for it, if that makes room the policy likes.
 
     The fewest from the end of the list that are enough; of these, whoever fits beside it stays.
     """
-    behind = bench.behind()
     free = scratch.standing.free
     gpus_free = sum(left for left in free.gpus if left > 0)
     if gpus_free + sum(each.gpus for each in behind) < waiting.request.gpus:

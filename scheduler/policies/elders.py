@@ -51,15 +51,17 @@ class Elders:
 
 
 def is_protected(gang: RunningGang, snapshot: Snapshot) -> bool:
-    """Whether a gang that held a domain still stands under protection."""
+    """Whether a gang that held a domain is not to be stopped yet."""
     return snapshot.now < protected_until(gang, snapshot)
 
 
 def protected_until(gang: RunningGang, snapshot: Snapshot) -> Instant:
-    """The end of that; before all if it never held one."""
+    """The end of that, before all if it never held one: it runs as long as it kept others out, at
+    most a share of its wait."""
     job = gang.job
     if job.waiting is None or job.waiting.held is None:
         return Instant(0)
     placed_at = gang.attempt.created_at
     waited = elapsed(job.submitted_at, placed_at)
-    return after(placed_at, Duration(ceil(snapshot.knobs.protected_share * waited)))
+    share = Duration(ceil(snapshot.knobs.protected_share * waited))
+    return after(placed_at, min(share, elapsed(job.waiting.held.since, placed_at)))

@@ -78,19 +78,16 @@ class GittinsTable:
     """The index of each class; made by `learned`."""
 
     indices: tuple[float, ...]
-    """By class; beyond the last it is that of the last."""
+    """By class; beyond the last each has half of that of the class before: what little is known
+    of so long jobs says nothing, and with heavy tails ends grow rarer as 1 / service."""
     ends: int
     """Jobs it was learned from."""
-    ranks: tuple[int, ...]
-    """Place of each class, 0 for the largest index; equal indices: the lower class first."""
 
     def index_of(self, service: ServiceTime) -> float:
         """The index of the class of a job with that service; larger goes first."""
-        return self.indices[min(GITTINS_CLASSES.class_of(service), len(self.indices) - 1)]
-
-    def rank_of(self, service: ServiceTime) -> int:
-        """Place of the class of a job with that service; smaller goes first."""
-        return self.ranks[min(GITTINS_CLASSES.class_of(service), len(self.ranks) - 1)]
+        number = GITTINS_CLASSES.class_of(service)
+        beyond = number - len(self.indices) + 1
+        return self.indices[number] if beyond <= 0 else self.indices[-1] / 2**beyond
 
 
 def learned(
@@ -103,11 +100,7 @@ def learned(
         return None
     survivals = _survivals(ends, censored)
     indices = tuple(_index(number, survivals) for number in range(len(survivals) - 1))
-    order = sorted(range(len(indices)), key=lambda number: (-indices[number], number))
-    ranks = [0] * len(order)
-    for rank, number in enumerate(order):
-        ranks[number] = rank
-    return GittinsTable(indices, count, tuple(ranks))
+    return GittinsTable(indices, count)
 
 
 def _counts(services: Iterable[ServiceTime]) -> list[int]:

@@ -159,6 +159,15 @@ def test_a_gang_that_held_a_domain_is_protected_for_half_its_wait() -> None:
     assert stopped(planned(a_world(hurt(), running=running, now=at(12 * 3600 + 60))))
 
 
+def test_a_gang_is_protected_no_longer_than_it_held_its_domain() -> None:
+    rack = SaidStepTimes({}).ladder(a_job()).best.level
+    held = HeldDomain(level=rack, path=("r1",), since=at(7.5 * 3600))
+    job = victim(waiting=WaitEpisode(began_at=at(0), held=held))
+    running = [on(job, "r1-n0", since=at(8 * 3600)), *rivals(victim())[1:]]
+    assert not stopped(planned(a_world(hurt(), running=running, now=at(8.5 * 3600 - 1))))
+    assert stopped(planned(a_world(hurt(), running=running, now=at(8.5 * 3600))))
+
+
 def test_a_job_without_step_reports_never_evicts() -> None:
     assert not stopped(planned(a_world(hurt(), running=rivals(victim()), lost={"x": 2.0})))
 
@@ -371,6 +380,48 @@ def test_the_loop_is_called_when_the_bounds_on_a_stop_end(
     assert stopped(plan) == []
     assert plan.next_wakeup == at(end_s)
     assert [each[0] for each in stopped(at_instant(at(end_s)))] == ["id-v"]
+
+
+DAY = at(24 * 3600)
+
+
+def an_elder() -> Job:
+    """A gang of two nodes that has waited for a day, and that the order puts behind all others."""
+    return replace(a_job("m", workers=2), ran_for=Duration(2_000 * HOUR))
+
+
+def test_who_holds_a_domain_has_gangs_stopped_for_it_that_the_order_puts_before_it() -> None:
+    running = [on(victim(f"v{n}"), f"r{n // 2 + 1}-n{n % 2}") for n in range(4)]
+    before = planned(a_world(an_elder(), running=running, knobs=ORDER_STOPS, now=Instant(DAY - 1)))
+    assert stopped(before) == []
+    plan = planned(a_world(an_elder(), running=running, knobs=ORDER_STOPS, now=DAY))
+    assert [each[2] for each in stopped(plan)] == ["id-m"] * 2
+    assert len({a.node[:2] for a in plan.promise[0].placement.assignments}) == 1
+    assert not plan.waits
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"spec": a_job().spec}, id="neither a checkpoint nor preemptible"),
+        pytest.param({"priority": 5}, id="of higher priority"),
+        pytest.param(
+            {"evictions": Evictions(lost=Duration(45 * HOUR))}, id="has lost a tenth already"
+        ),
+    ],
+)
+def test_a_domain_is_held_where_too_few_gangs_may_be_stopped(changes: dict[str, Any]) -> None:
+    names = {"r1-n0": "v1", "r1-n1": "v2", "r2-n0": "v3", "r2-n1": "v4"}
+    running = [
+        on(victim(name, **(changes if name in ("v1", "v3") else {})), node)
+        for node, name in names.items()
+    ]
+    new = a_job("new", submitted_at=at(9))
+    plan = planned(a_world(an_elder(), new, running=running, knobs=ORDER_STOPS, now=DAY))
+    held = [wait.episode.held for wait in plan.waits]
+    assert [each and each.path for each in held] == [("r1",)]
+    # In the domain nobody is stopped for others; elsewhere the order goes on.
+    assert stopped(plan) == [("id-v4", StopCause.PREEMPT, "id-new")]
 
 
 def test_jobs_still_hold_out_for_closer_gpus_where_the_order_may_stop() -> None:

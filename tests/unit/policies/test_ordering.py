@@ -78,16 +78,16 @@ def test_equal_jobs_gain_index_as_they_near_their_common_end() -> None:
 def test_a_heavy_tail_puts_new_jobs_first_and_long_runners_last() -> None:
     """The length doubles with every halving of the jobs: like LAS."""
     ended = [30.0 * 2**k for k in range(10) for _ in range(2 ** (10 - k))]
-    ranks = table(ended).ranks
-    assert list(ranks[:9]) == sorted(ranks[:9])
+    indices = table(ended).indices[:9]
+    assert list(indices) == sorted(indices, reverse=True)
 
 
 def test_a_bimodal_mix_lets_jobs_pass_that_are_about_to_end() -> None:
     """Half the jobs end within a minute, the rest at about 8000 GPU-seconds: one that has come far
     goes before one that is in the middle of nowhere."""
     found = table([50.0] * 50 + [8_100.0] * 50)
-    assert found.rank_of(0) == 0
-    assert found.rank_of(5_000 * SECOND) < found.rank_of(200 * SECOND)
+    assert found.index_of(0) == max(found.indices)
+    assert found.index_of(5_000 * SECOND) > found.index_of(200 * SECOND)
 
 
 def test_live_jobs_that_have_outlived_the_ended_ones_lower_the_chance_of_an_end() -> None:
@@ -100,10 +100,11 @@ def test_a_live_job_says_nothing_about_what_lies_beyond_its_service() -> None:
     assert young.indices[1] == pytest.approx(table([100.0] * 60).indices[1])
 
 
-def test_equal_indices_rank_the_lower_class_first() -> None:
-    assert sorted(table([100.0] * 60, [70.0] * 3).ranks) == [0, 1]
-
-
-def test_beyond_the_longest_job_seen_the_last_class_speaks() -> None:
-    found = table([100.0] * 60)
-    assert found.rank_of(10**6 * SECOND) == found.ranks[-1]
+def test_beyond_the_longest_job_seen_the_index_halves_with_each_class() -> None:
+    """As if ends grew rarer as 1 / service: who has outlived all that is known goes last."""
+    found = table([50.0] * 50 + [8_100.0] * 50)
+    last = len(found.indices) - 1
+    bounds = [GITTINS_CLASSES.upper_bound(last + beyond) for beyond in range(-1, 4)]
+    known, *others = (found.index_of(bound) for bound in bounds if bound is not None)
+    assert known == found.indices[-1]
+    assert others == [known / 2, known / 4, known / 8, known / 16]
