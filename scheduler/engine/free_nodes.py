@@ -71,6 +71,9 @@ class FreeNodes:
 
     def overdrawn(self) -> tuple[tuple[NodeName, str], ...]:
         """Nodes of which more is held than they have, with the name of the resource."""
+        kinds = (self.gpus, self.seats, self.cpu_milli, self.memory_bytes)
+        if not any(self.extended) and min(min(kind, default=0) for kind in kinds) >= 0:
+            return ()
         found: list[tuple[NodeName, str]] = []
         for index, name in enumerate(self.tree.nodes):
             left = {

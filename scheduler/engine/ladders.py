@@ -26,6 +26,9 @@ from scheduler.network.shape import Shape, shape_of_placement
 LADDERS_KEPT = 100_000
 """Jobs whose ladders are kept at hand."""
 
+PLACES_KEPT = 4
+"""Places of one job of which the step times are: where it runs, and where it may go."""
+
 UNKNOWN_STARTS_AT = 1
 """A job that says nothing of its communication does not hold out for a tier closer than this: it
 behaves as if it preferred the first level above `node`."""
@@ -61,7 +64,7 @@ class Ladders:
         self._by_job: dict[JobId, Ladder] = {}
         self._ladders: dict[object, Ladder] = {}
         self._best_tiers: dict[GangRequest, int] = {}
-        self._step_times: dict[JobId, tuple[Placement, float]] = {}
+        self._step_times: dict[JobId, list[tuple[Placement, float]]] = {}
 
     def ladder(self, job: Job) -> Ladder:
         """See StepTimes."""
@@ -82,14 +85,15 @@ class Ladders:
         return found
 
     def step_s(self, job: Job, placement: Placement) -> float:
-        """See StepTimes. The latest answer of each job is at hand."""
-        known = self._step_times.get(job.id)
-        if known is not None and known[0] is placement:
-            return known[1]
+        """See StepTimes. The latest answers of each job are at hand."""
+        known = self._step_times.get(job.id, ())
+        for asked, step_s in known:
+            if asked is placement:
+                return step_s
         step_s = self._predicted_s(job, placement)
         if len(self._step_times) >= LADDERS_KEPT:
             self._step_times.clear()
-        self._step_times[job.id] = (placement, step_s)
+        self._step_times[job.id] = [(placement, step_s), *known[: PLACES_KEPT - 1]]
         return step_s
 
     def shared_steps(

@@ -20,6 +20,9 @@ UNMOVED = SharedStep(before_s=0.0, after_s=0.0)
 LOADS_KEPT = 20_000
 """Gangs whose loads are kept at hand."""
 
+PLACES_KEPT = 4
+"""Places of one gang for which they are."""
+
 CROWDS_KEPT = 1_000
 """Groups of gangs whose shares of their links are kept at hand."""
 
@@ -71,7 +74,7 @@ class LinkLoads:
     tree: TopologyTree
     table: SensitivityTable
     model_of: Callable[[Placement], GpuModel]
-    _loads: dict[JobId, tuple[Placement, _Asked]] = field(default_factory=dict)
+    _loads: dict[JobId, list[tuple[Placement, _Asked]]] = field(default_factory=dict)
     _alike: dict[tuple[object, ...], _Asked] = field(default_factory=dict)
     _crowds: dict[tuple[JobId, ...], _Crowd] = field(default_factory=dict)
     _answers: dict[tuple[_Crowd, _Asked], tuple[SharedStep, ...]] = field(default_factory=dict)
@@ -106,13 +109,14 @@ class LinkLoads:
         return found
 
     def _asked(self, job: Job, placement: Placement) -> _Asked:
-        known = self._loads.get(job.id)
-        if known is not None and known[0] is placement:
-            return known[1]
+        known = self._loads.get(job.id, ())
+        for asked_at, asked in known:
+            if asked_at is placement:
+                return asked
         if len(self._loads) >= LOADS_KEPT:
             self._loads.clear()
         asked = self._shared(job, placement)
-        self._loads[job.id] = placement, asked
+        self._loads[job.id] = [(placement, asked), *known[: PLACES_KEPT - 1]]
         return asked
 
     def _shared(self, job: Job, placement: Placement) -> _Asked:

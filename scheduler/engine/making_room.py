@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from scheduler.domain.ids import NodeName
-from scheduler.domain.placement import Placement
+from scheduler.domain.placement import Blocked, Placement
 from scheduler.domain.snapshot import RunningGang
 from scheduler.engine.placing import place_gang
 from scheduler.engine.scratch import Scratch
@@ -58,14 +58,17 @@ def _placement_without(
     gone: Sequence[RunningGang], waiting: Waiting, scratch: Scratch
 ) -> Placement | None:
     """Where the job would stand without these gangs, if the policy likes it."""
-    free = scratch.standing.free
-    with free.trial():
-        for gang in gone:
-            free.let_go(gang.reservations)
-        placement = place_gang(waiting.request, free, scratch.rules)
+    names = tuple(gang.job.id for gang in gone)
+
+    def find() -> Placement | Blocked:
+        free = scratch.standing.free
+        with free.trial():
+            for gang in gone:
+                free.let_go(gang.reservations)
+            return place_gang(waiting.request, free, scratch.rules)
+
+    placement = scratch.found(("without", waiting.kind.request, names), find)
     if not isinstance(placement, Placement):
         return None
-    declined = scratch.policy.accept(
-        waiting.job, scratch.offer(placement, leaving={gang.job.id for gang in gone})
-    )
+    declined = scratch.policy.accept(waiting.job, scratch.offer(placement, leaving=set(names)))
     return placement if declined is None else None

@@ -110,10 +110,15 @@ def _promise(waiting: Waiting, placement: Placement, scratch: Scratch) -> None:
 
 def _closer(gang: RunningGang, scratch: Scratch) -> Placement | None:
     """Where the gang would stand with its own GPUs free as well."""
-    free = scratch.standing.free
-    with free.trial():
-        free.let_go(gang.reservations)
-        answer = place_gang(scratch.standing.request_of(gang.job), free, scratch.rules)
+    request = scratch.standing.request_of(gang.job)
+
+    def find() -> Placement | Blocked:
+        free = scratch.standing.free
+        with free.trial():
+            free.let_go(gang.reservations)
+            return place_gang(request, free, scratch.rules)
+
+    answer = scratch.found(("closer", gang.job.id, request), find)
     if not isinstance(answer, Placement) or answer.tier > gang.attempt.placement.tier:
         return None
     return None if answer == gang.attempt.placement else answer

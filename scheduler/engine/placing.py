@@ -85,11 +85,8 @@ def place_plain(ready: Ready, free: FreeGpus) -> Placement | None:
             domain = counts.tightest(level, workers)
             if domain >= 0:
                 spots = fill(counts, level, domain, workers)
-                return Placement(
-                    assignments=free.records.assignments(role.name, spots),
-                    tier=level,
-                    tier_name=free.tree.levels[level].name,
-                )
+                name = free.tree.levels[level].name
+                return free.records.wide_placement(role.name, spots, level, name)
     return None
 
 

@@ -11,13 +11,14 @@ import heapq
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import compress, count
-from operator import attrgetter, is_, itemgetter, not_
+from itertools import count
+from operator import itemgetter
 
 from scheduler.domain.ids import JobId
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import JobPhase
 from scheduler.domain.snapshot import RunningGang, Snapshot
+from scheduler.engine.known_gangs import KnownGangs
 from scheduler.policies.interface import Key, Ranks
 
 ANEW_SHARE = 4
@@ -49,7 +50,6 @@ _Dated = tuple[Instant, int, Ranked]
 """With a number, so that two of one instant are never compared any further."""
 
 _rank_of = itemgetter(0)
-_id_of = attrgetter("job.id")
 
 
 class Ranking:
@@ -58,10 +58,9 @@ class Ranking:
     def __init__(self) -> None:
         self._version: object = None
         self._at = Instant(0)
-        self._gangs: dict[JobId, RunningGang] = {}
-        """Records of gangs: every change makes another one."""
+        self._gangs = KnownGangs()
         self._known: dict[JobId, Ranked] = {}
-        """What was said of these records."""
+        """What was said of them."""
         self._stoppable: list[_Filed] = []
         """Gangs that may be stopped, the first in rank first."""
         self._ends: list[_Dated] = []
@@ -85,9 +84,8 @@ class Ranking:
         if version != self._version or now < self._at:
             self.clear()
         self._version, self._at = version, now
-        self._forget_changed(snapshot.holding)
-        self._forget_ended(now)
-        new = [gang for gang in snapshot.holding if gang.job.id not in self._known]
+        self._drop(self._gangs.take_gone(snapshot.holding))
+        new = self._gangs.take_new(snapshot.holding) + self._take_ended(now)
         if len(new) * ANEW_SHARE > len(snapshot.holding):
             self._make([*self._known.values(), *(_ranked(gang, ranks) for gang in new)])
             return
@@ -97,7 +95,7 @@ class Ranking:
 
     def keep(self, holding: Sequence[RunningGang]) -> None:
         """Nobody waits: the others are forgotten, and nothing is asked."""
-        self._forget_changed(holding)
+        self._drop(self._gangs.take_gone(holding))
         self._thin_out()
 
     def stoppable_behind(self, key: Key) -> Sequence[Ranked]:
@@ -112,37 +110,28 @@ class Ranking:
             heapq.heappop(heap)
         return heap[0][0] if heap else None
 
-    def _forget_changed(self, holding: Sequence[RunningGang]) -> None:
-        """Gangs that are gone, and those of which something else is known now."""
-        ids = list(map(_id_of, holding))
-        for job_id in self._known.keys() - set(ids):
-            self._drop(job_id)
-        # Of all gangs it is asked in each decision whether anything is new: in few machine words.
-        is_known = map(is_, map(self._gangs.get, ids), holding)
-        for gang in compress(holding, map(not_, is_known)):
-            if gang.job.id in self._known:
-                self._drop(gang.job.id)
-
-    def _forget_ended(self, now: Instant) -> None:
+    def _take_ended(self, now: Instant) -> list[RunningGang]:
         """Gangs whose answers hold no longer."""
         heap = self._ends
+        ended: list[RunningGang] = []
         while heap and heap[0][0] <= now:
             each = heapq.heappop(heap)[2]
             if not self._is_void(each):
-                self._drop(each.gang.job.id)
+                self._drop([each.gang.job.id])
+                ended.append(each.gang)
+        return ended
 
     def _is_void(self, each: Ranked) -> bool:
         return self._known.get(each.gang.job.id) is not each
 
-    def _drop(self, job_id: JobId) -> None:
-        del self._gangs[job_id]
-        each = self._known.pop(job_id)
-        if each.may_stop:
-            del self._stoppable[bisect_left(self._stoppable, each.rank, key=_rank_of)]
+    def _drop(self, job_ids: Iterable[JobId]) -> None:
+        for job_id in job_ids:
+            each = self._known.pop(job_id)
+            if each.may_stop:
+                del self._stoppable[bisect_left(self._stoppable, each.rank, key=_rank_of)]
 
     def _file(self, each: Ranked) -> None:
-        job_id = each.gang.job.id
-        self._gangs[job_id], self._known[job_id] = each.gang, each
+        self._known[each.gang.job.id] = each
         if each.may_stop:
             insort(self._stoppable, (each.rank, each), key=_rank_of)
         if each.holds_until is not None:
@@ -153,7 +142,6 @@ class Ranking:
     def _make(self, every: Sequence[Ranked]) -> None:
         """All at once."""
         self._known = {each.gang.job.id: each for each in every}
-        self._gangs = {job_id: each.gang for job_id, each in self._known.items()}
         self._stoppable = [(each.rank, each) for each in every if each.may_stop]
         self._stoppable.sort(key=_rank_of)
         self._put_in_order()

@@ -1,8 +1,8 @@
 """Assignments and placements that are kept: making them costs more than finding a node."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from scheduler.domain.ids import NodeName, RoleName
+from scheduler.domain.ids import LevelName, NodeName, RoleName
 from scheduler.domain.placement import Assignment, Placement
 from scheduler.domain.topology import NODE_LEVEL
 
@@ -15,6 +15,9 @@ LonePlacements = dict[int, Placement]
 _Kind = tuple[RoleName, int]
 """A role and its workers on a node."""
 
+_Wide = tuple[RoleName, int, tuple[tuple[int, int], ...]]
+"""A role, the tier of its placement, and nodes with the workers on them."""
+
 
 class Records:
     """The records of one cluster: the same object for the same facts."""
@@ -23,6 +26,7 @@ class Records:
         self._nodes = nodes
         self._assignments: dict[_Kind, dict[int, Assignment]] = {}
         self._placements: dict[_Kind, LonePlacements] = {}
+        self._wide: dict[_Wide, Placement] = {}
         self._kept = 0
 
     def assignments(
@@ -51,6 +55,19 @@ class Records:
         self.lone_placements(role, workers)[node] = found
         return found
 
+    def wide_placement(
+        self, role: RoleName, spots: Sequence[tuple[int, int]], tier: int, tier_name: LevelName
+    ) -> Placement:
+        """All workers of a gang of one role on these nodes."""
+        key = (role, tier, tuple(spots))
+        found = self._wide.get(key)
+        if found is None:
+            self._make_room()
+            found = self._wide[key] = Placement(
+                assignments=self.assignments(role, spots), tier=tier, tier_name=tier_name
+            )
+        return found
+
     def _assignment(self, role: RoleName, node: int, workers: int) -> Assignment:
         self._make_room()
         found = Assignment(role=role, node=self._nodes[node], workers=workers)
@@ -64,5 +81,6 @@ class Records:
                 assignments.clear()
             for placements in self._placements.values():
                 placements.clear()
+            self._wide.clear()
             self._kept = 0
         self._kept += 1

@@ -1,5 +1,6 @@
 """The scratch pad of one decision, and the one question every recipe asks: where does it fit?"""
 
+from collections.abc import Callable, Hashable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,6 +21,9 @@ from scheduler.engine.waiting import Kind, Waiting, Walk
 from scheduler.policies.interface import Offer, Policy
 
 NOBODY: frozenset[JobId] = frozenset()
+
+PLACED_MAX = 10_000
+"""Answers are kept until anything is taken or freed; so many at most."""
 
 HOPELESS = (NeverFits, PoolMissing, LevelMissing)
 """A job that waiting can not help does not hold up those behind it."""
@@ -104,13 +108,26 @@ class Scratch:
 
     def _beside(self, placement: Placement, leaving: AbstractSet[JobId]) -> tuple[Neighbour, ...]:
         if self._crowd is None:
-            self._crowd = Crowd.of(self.snapshot, self.standing, {job.id for job in self.void})
-            comes = {start.job_id: start.placement for start in self.start}
-            comes |= {promise.job_id: promise.placement for promise in self.promise}
-            for job_id, place in comes.items():
-                if job_id in self.standing.line:
-                    self._crowd.add(self.standing.line[job_id].job, place)
+            self._crowd = self._found_crowd()
         return self._crowd.beside(placement, leaving=self.leaving | leaving)
+
+    def _found_crowd(self) -> Crowd:
+        standing = self.standing
+        void = {job.id for job in self.void}
+        comes = {job_id: place for job_id, place in standing.promises.items() if job_id not in void}
+        comes |= {start.job_id: start.placement for start in self.start}
+        comes |= {promise.job_id: promise.placement for promise in self.promise}
+        crowd = Crowd(standing.traffic, self.snapshot.now)
+        crowd.follow(
+            self.snapshot,
+            moving={job_id: place for job_id, (place, _) in standing.moving.items()},
+            coming=[
+                (standing.line[job_id].job, place)
+                for job_id, place in comes.items()
+                if job_id in standing.line
+            ],
+        )
+        return crowd
 
     def comes(self, job: Job, placement: Placement) -> None:
         """The job runs there next."""
@@ -173,7 +190,10 @@ class Scratch:
         if known is None:
             known = self.standing.refusal(waiting.kind, waiting.request)
         if known is None:
-            answer = place_gang(waiting.request, self.standing.free, self.rules)
+            answer = self.found(
+                ("fits", number),
+                lambda: place_gang(waiting.request, self.standing.free, self.rules),
+            )
             if isinstance(answer, Placement):
                 if self.policy.ranks is None:
                     self.offers[number] = self.offer(answer)
@@ -182,6 +202,24 @@ class Scratch:
             self.standing.refuse(waiting.kind, waiting.request, answer)
         self.parked[number] = known
         return known
+
+    def found(
+        self, question: Hashable, find: Callable[[], Placement | Blocked]
+    ) -> Placement | Blocked:
+        """An answer that hangs on what is free alone: worked out once while nothing changes that.
+
+        `question`: says what is asked, and is the same for nothing else.
+        """
+        if self.has_changed:
+            return find()
+        placed = self.standing.placed
+        key = (question, self.snapshot.knobs.placing)
+        answer = placed.get(key)
+        if answer is None:
+            if len(placed) >= PLACED_MAX:
+                placed.clear()
+            answer = placed[key] = find()
+        return answer
 
     def _where_it_was(self, waiting: Waiting, former: Placement) -> Placement | None:
         """The place it ran at when a node was lost, with that node replaced.

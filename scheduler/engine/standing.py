@@ -5,7 +5,7 @@ the snapshot's facts, put in order.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 from scheduler.domain.gang import GangRequest, NumberedRequest, gang_request
@@ -16,6 +16,7 @@ from scheduler.domain.placement import Blocked, Placement
 from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.domain.snapshot import RunningGang, Snapshot
 from scheduler.domain.topology import Node, TopologyTree, topology_tree
+from scheduler.engine.crowding import Traffic
 from scheduler.engine.free_gpus import FreeGpus, Mark
 from scheduler.engine.ladders import Ladders, StepTimesMaker
 from scheduler.engine.ranking import Ranking
@@ -55,6 +56,10 @@ class Standing:
         """Waiting jobs whose clocks run."""
         self.unstarted: list[tuple[Instant, JobId]] = []
         """Waiting jobs that have never started, the first submitted first."""
+        self.placed: dict[Hashable, Placement | Blocked] = {}
+        """Answers that hang on what is free alone, by question, until that changes."""
+        self.traffic = Traffic(tree)
+        """Running gangs, on the ways out of domains that they use."""
         self.ranking = Ranking()
         """Running gangs, as the policy ranked them last."""
         self._step_times_maker = step_times_maker
@@ -82,6 +87,7 @@ class Standing:
     def renew(self, tree: TopologyTree, nodes: Sequence[Node], held: Iterable[RunningGang]) -> None:
         """The nodes have changed."""
         self.free = FreeGpus(tree, nodes)
+        self.traffic = Traffic(tree)
         self._refusals.clear()
         self.nodes = {node.name: node for node in nodes}
         self.step_times = self._step_times_maker(tree, tuple(nodes))
@@ -222,6 +228,7 @@ class Standing:
 
     def _changed(self) -> None:
         self.parked.clear()
+        self.placed.clear()
         self.version += 1
 
     def _number(self, request: GangRequest) -> NumberedRequest:

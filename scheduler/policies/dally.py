@@ -78,7 +78,7 @@ class Dally:
         self._order = SensitiveOrder(self._snapshot)
         self._elders = Elders(self._snapshot)
         self._moves = Moves(self._snapshot, self._order)
-        self._judged: dict[tuple[Ladder, Offer, float, bool], _Judged] = {}
+        self._judged: dict[Offer, list[tuple[Ladder, float, bool, _Judged]]] = {}
         self._episodes: dict[JobId, WaitEpisode] = {}
 
     @property
@@ -298,11 +298,14 @@ class Dally:
         return Duration(min(holding_out.LONGEST, round(remaining * max(0.0, longer))))
 
     def _judge(self, job: Job, ladder: Ladder, offer: Offer) -> _Judged:
-        key = (ladder, offer, self._knobs_of(job).offer_speed_min, self._counts_crowd(job))
-        found = self._judged.get(key)
-        if found is None:
-            found = self._judged[key] = self._judged_anew(job, ladder, offer)
-        return found
+        speed_min, counts_crowd = self._knobs_of(job).offer_speed_min, self._counts_crowd(job)
+        known = self._judged.setdefault(offer, [])
+        for of_ladder, of_speed, with_crowd, judged in known:
+            if of_ladder is ladder and of_speed == speed_min and with_crowd is counts_crowd:
+                return judged
+        judged = self._judged_anew(job, ladder, offer)
+        known.append((ladder, speed_min, counts_crowd, judged))
+        return judged
 
     def _judged_anew(self, job: Job, ladder: Ladder, offer: Offer) -> _Judged:
         times, placement = self._snapshot.step_times, offer.placement

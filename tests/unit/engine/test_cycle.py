@@ -9,13 +9,15 @@ from scheduler.domain.ids import NodeName, QueueName
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import Job
 from scheduler.domain.knobs import Algorithm, PolicyKnobs
-from scheduler.domain.placement import BackingOff, BehindHead, NeverFits, TooFewGpus
+from scheduler.domain.placement import BackingOff, BehindHead, Blocked, NeverFits, TooFewGpus
 from scheduler.domain.plan import Plan
 from scheduler.domain.queue import Queue
 from scheduler.domain.snapshot import Snapshot
 from scheduler.engine.cycle import decide, decide_on
 from scheduler.engine.invariants import check_plan
 from scheduler.engine.standing import Standing
+from scheduler.policies.fifo import Fifo
+from scheduler.policies.interface import Offer
 from scheduler.policies.registry import POLICIES, policy_named
 from tests.builders import a_job, a_queue, a_snapshot, at
 from tests.pads import spots
@@ -183,3 +185,26 @@ def test_a_knob_chooses_how_nodes_are_chosen(placing: Algorithm, expected: dict[
     plan = planned(a_snapshot("r1: 2 5 4", pending=[a_job("a", workers=6, gpus=1)], knobs=knobs))
 
     assert spots(plan.start[0].placement) == expected
+
+
+def test_what_was_found_by_one_rule_of_placing_is_not_answered_under_another() -> None:
+    """The job declines both times, so that nothing is taken in between."""
+    job = a_job("a", gpus=1)
+    running = [(a_job("r", gpus=4), {"r1-n1": 1})]
+    found: list[str] = []
+
+    def seen(placing: Algorithm) -> Snapshot:
+        knobs = PolicyKnobs(policy="nowait", placing=placing)
+        return a_snapshot("r1: 8 8", pending=[job], running=running, knobs=knobs)
+
+    class Declines(Fifo):
+        """Notes each offer."""
+
+        def accept(self, job: Job, offer: Offer) -> Blocked | None:
+            found.append(offer.placement.assignments[0].node)
+            return BehindHead(jobs_ahead=1)
+
+    standing = Standing.of(seen(Algorithm.BEST_FIT))
+    for placing in (Algorithm.BEST_FIT, Algorithm.FIRST_FIT, Algorithm.BEST_FIT):
+        decide_on(standing, seen(placing), Declines)
+    assert found == ["r1-n1", "r1-n0", "r1-n1"]
