@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from scheduler.domain.copying import maker_of
 from scheduler.domain.ids import JobId, NodeName
 from scheduler.domain.instants import Duration, Instant
 from scheduler.domain.reservation import AttemptKey
@@ -30,6 +31,8 @@ from simulator.happenings import (
 )
 from simulator.speeds import Change, Speeds
 from simulator.world import Costs, SimulatedJob
+
+_cluster_view = maker_of(ClusterView)
 
 
 class SimulatedCluster:
@@ -98,7 +101,7 @@ class SimulatedCluster:
         self._changed = {}
         self._sequence += 1
         self.has_news = False
-        return ClusterView(
+        return _cluster_view(
             levels=self._levels,
             nodes=self._nodes,
             workers=tuple(workers),
@@ -185,15 +188,14 @@ class SimulatedCluster:
 
     def happen(self, happening: GangHappening | NodeHappening) -> None:
         """Something is due now."""
-        match happening:
-            case NodeFails(node):
-                self._fail(node)
-            case NodeReturns(node):
-                self._set_ready(node, is_ready=True)
-            case _:
-                gang = self._gangs.get(happening.attempt)
-                if gang is not None:
-                    self._happen_to(gang, happening)
+        if isinstance(happening, NodeFails):
+            self._fail(happening.node)
+        elif isinstance(happening, NodeReturns):
+            self._set_ready(happening.node, is_ready=True)
+        else:
+            gang = self._gangs.get(happening.attempt)
+            if gang is not None:
+                self._happen_to(gang, happening)
 
     def _happen_to(self, gang: SimulatedGang, happening: GangHappening) -> None:
         match happening:

@@ -1,7 +1,10 @@
 """How many GPUs are held, asked for and waited for, from one instant to the next."""
 
+from scheduler.domain.copying import maker_of
 from scheduler.domain.instants import Instant
 from simulator.outcome import Step
+
+_step = maker_of(Step)
 
 
 class Crowd:
@@ -44,7 +47,7 @@ class Crowd:
 
     def step(self, now: Instant) -> None:
         """Remember how it stands from now on."""
-        step = Step(
+        step = _step(
             at=now,
             gpus_held=self.gpus_held,
             gpus_available=self.gpus_available,

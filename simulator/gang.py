@@ -10,6 +10,7 @@ Work is counted in microseconds of ideal time; at full speed all numbers stay wh
 import math
 from dataclasses import dataclass, field, replace
 
+from scheduler.domain.copying import maker_of
 from scheduler.domain.exit_codes import SIGKILL_EXIT_CODE, SIGTERM_EXIT_CODE, outcome_of_exit_code
 from scheduler.domain.ids import LevelName, Rank
 from scheduler.domain.instants import SECOND, Instant
@@ -20,6 +21,8 @@ from scheduler.domain.snapshot import Measured
 from scheduler.ports.cluster import GangOrder, WorkerReport, WorkerState
 from simulator.speeds import FULL_SPEED, Speed
 from simulator.world import Costs, SimulatedJob
+
+_report = maker_of(WorkerReport)
 
 
 @dataclass(slots=True)
@@ -207,11 +210,12 @@ class SimulatedGang:
 
     def reports(self) -> list[WorkerReport]:
         """One report per rank."""
+        key = self.order.attempt
         code = self.exit_code if self.state is WorkerState.ENDED else None
         outcome = None if code is None else outcome_of_exit_code(code)
         reports = [
-            WorkerReport(
-                attempt=self.key,
+            _report(
+                attempt=key,
                 rank=held.rank,
                 node=held.node,
                 state=self.state,
@@ -221,8 +225,8 @@ class SimulatedGang:
                 ended_at=self.ended_at,
             )
             if held.rank not in self.gone_ranks
-            else WorkerReport(
-                attempt=self.key,
+            else _report(
+                attempt=key,
                 rank=held.rank,
                 node=held.node,
                 state=WorkerState.GONE,

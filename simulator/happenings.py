@@ -8,6 +8,7 @@ from scheduler.domain.reservation import AttemptKey
 from simulator.world import SimulatedJob
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Arrives:
     """A job is submitted."""
@@ -15,6 +16,7 @@ class Arrives:
     job: SimulatedJob
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class StartsUp:
     """The containers of a gang are up."""

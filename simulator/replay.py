@@ -184,6 +184,7 @@ class _Run:
                 leadership=SoleLeader(self._store),
                 clock=self._clock,
                 sink=_SilentSink(),
+                is_listened_to=False,
                 lengths=self._cluster if scenario.tells_lengths else None,
                 measured=self._cluster,
                 step_times=scenario.step_times,

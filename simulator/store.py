@@ -36,14 +36,15 @@ class SimulatedStore(MemoryStore):
         """See JobStore."""
         sequence = super().write(unit)
         for change in unit.changes:
-            if isinstance(change, SaveJob):
+            # No class of changes has another below it.
+            if type(change) is SaveJob:
                 job = change.job
                 if job.waiting is not None and job.phase is JobPhase.PENDING:
                     self._note_timers(job, job.waiting)
                 if job.ended_at is not None and job.id not in self.ends:
                     self.ends[job.id] = job.ended_at
                     self._just_ended.append(job.id)
-            elif isinstance(change, SaveAttempt):
+            elif type(change) is SaveAttempt and change.attempt.ended_at is not None:
                 self._count(change.attempt)
         if self._log is not None:
             for event in unit.events:
@@ -52,6 +53,8 @@ class SimulatedStore(MemoryStore):
 
     def take_ended(self) -> list[JobId]:
         """Jobs that have ended since the last call."""
+        if not self._just_ended:
+            return []
         ended, self._just_ended = self._just_ended, []
         return ended
 
@@ -85,8 +88,6 @@ class SimulatedStore(MemoryStore):
             )
 
     def _count(self, attempt: Attempt) -> None:
-        if attempt.ended_at is None:
-            return
         match attempt.outcome:
             case Outcome.PREEMPTED:
                 self.preemptions[attempt.job_id] = self.preemptions.get(attempt.job_id, 0) + 1

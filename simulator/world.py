@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from scheduler.domain.communication import CommunicationProfile
+from scheduler.domain.copying import quickly_made
 from scheduler.domain.ids import JobId
 from scheduler.domain.instants import SECOND, Duration, Instant
 from scheduler.domain.job import JobSpec
@@ -10,6 +11,7 @@ from scheduler.domain.job import JobSpec
 NOTHING = Duration(0)
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedJob:
     """A job as the world knows it. What a policy may see of it stands in its spec alone."""

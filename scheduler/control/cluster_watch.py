@@ -1,6 +1,6 @@
 """The loop's own copy of the cluster: nodes, reports by attempt, and since when something is so."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from scheduler.domain.cordon import Cordon, Leaving, leaving, with_cordons
@@ -154,9 +154,10 @@ class ClusterWatch:
 
     def _note_reachability(self, view: ClusterView, now: Instant) -> bool:
         if view.is_reachable:
-            is_news = self.reachable_since is None
-            self.reachable_since = now if is_news else self.reachable_since
-            self.unreachable_since = None
+            if self.reachable_since is not None:
+                return False
+            is_news = True
+            self.reachable_since, self.unreachable_since = now, None
         else:
             is_news = self.unreachable_since is None
             self.unreachable_since = now if is_news else self.unreachable_since
@@ -202,12 +203,14 @@ class ClusterWatch:
         is_whole = self._sequence is None
         if not (is_whole or view.workers or view.attempts_complete):
             return False
-        fresh: dict[AttemptKey, dict[Rank, WorkerReport]] = {}
-        for report in view.workers:
-            fresh.setdefault(report.attempt, {})[report.rank] = report
-        self.arrived.update([key for key in fresh if key not in self.reports])
-        changed = {key for key, reports in fresh.items() if self.reports.get(key) != reports}
-        changed |= view.attempts_complete - self._complete
+        fresh = _by_attempt(view.workers)
+        changed = set(view.attempts_complete - self._complete) if view.attempts_complete else set()
+        for key, reports in fresh.items():
+            known = self.reports.get(key)
+            if known is None:
+                self.arrived.add(key)
+            if known != reports:
+                changed.add(key)
         self._news |= changed
         is_news = bool(changed)
         if is_whole:
@@ -222,5 +225,17 @@ class ClusterWatch:
             self._unsettled = view.attempts_unsettled
         else:
             self.reports.update(fresh)
-            self._complete |= view.attempts_complete
+            if view.attempts_complete:
+                self._complete |= view.attempts_complete
         return is_news
+
+
+def _by_attempt(reports: Iterable[WorkerReport]) -> dict[AttemptKey, dict[Rank, WorkerReport]]:
+    found: dict[AttemptKey, dict[Rank, WorkerReport]] = {}
+    for report in reports:
+        key = report.attempt
+        if key in found:
+            found[key][report.rank] = report
+        else:
+            found[key] = {report.rank: report}
+    return found

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from scheduler.domain.copying import maker_of
 from scheduler.domain.cordon import Cordon
 from scheduler.domain.event import Event, EventKind
 from scheduler.domain.exclusion import Exclusion
@@ -31,6 +32,9 @@ ENDS = {
     JobPhase.FAILED: "JobFailed",
     JobPhase.CANCELLED: "JobCancelled",
 }
+
+
+_event = maker_of(Event)
 
 
 def gang_placed(job: Job, attempt: Attempt, at: Instant) -> Event:
@@ -135,7 +139,7 @@ def _of(
     *,
     kind: EventKind = EventKind.NORMAL,
 ) -> Event:
-    return Event(
+    return _event(
         reason=reason,
         message=message,
         at=at,

@@ -66,6 +66,8 @@ class IdleByChoice:
         if decision is self._seen:
             return
         self._seen = decision
+        if not (self._declined or self._told or decision.blocked):
+            return
         for start in decision.plan.start:
             former = self._declined.get(start.job_id)
             is_closer = former and start.placement.tier_name != former.blocked.offered_level

@@ -6,6 +6,7 @@ when a tenth more has ended: an order learned from them must not change with eve
 
 from collections.abc import Iterable
 
+from scheduler.domain.copying import maker_of
 from scheduler.domain.history import NOTHING_PAST, LiveService, PastJobs
 from scheduler.domain.ids import Sequence
 from scheduler.domain.instants import Instant
@@ -31,6 +32,8 @@ class PastLessons:
 
     def __init__(self) -> None:
         self._jobs_view = NOTHING_PAST
+        self._enough = RENEWED_AFTER_MIN
+        """Ends that make a new view."""
         self.forget()
 
     def forget(self) -> None:
@@ -66,16 +69,18 @@ class PastLessons:
         self, pending: Iterable[Job], holding: Iterable[RunningGang], now: Instant
     ) -> PastJobs:
         """The view of ended jobs that holds at present."""
-        view = self._jobs_view
-        enough = max(RENEWED_AFTER_MIN, round(RENEWED_AFTER_SHARE * len(view.ends)))
-        if self._fresh_ends >= enough:
+        if self._fresh_ends >= self._enough:
             self._fresh_ends = 0
-            self._jobs_view = PastJobs(
-                version=view.version + 1,
+            self._jobs_view = view = PastJobs(
+                version=self._jobs_view.version + 1,
                 ends=self._ends.all(),
                 live=tuple(_live(pending, holding, now)),
             )
+            self._enough = max(RENEWED_AFTER_MIN, round(RENEWED_AFTER_SHARE * len(view.ends)))
         return self._jobs_view
+
+
+_service = maker_of(LiveService)
 
 
 def _live(
@@ -83,9 +88,9 @@ def _live(
 ) -> Iterable[LiveService]:
     for job in pending:
         if job.ran_for:
-            yield LiveService(queue=job.spec.queue, gpus=job.spec.gpus, ran_for=job.ran_for)
+            yield _service(queue=job.spec.queue, gpus=job.spec.gpus, ran_for=job.ran_for)
     for gang in holding:
-        yield LiveService(
+        yield _service(
             queue=gang.job.spec.queue, gpus=gang.job.spec.gpus, ran_for=gang.run_time(now)
         )
 

@@ -12,7 +12,7 @@ from scheduler.engine.standing import Standing
 from scheduler.ports.job_store import JobStore, LiveState
 from scheduler.ports.unit import RecordEnd, RecordWaits, Unit, numbers_of
 
-_LESSONS = (RecordWaits, RecordEnd)
+_LESSONS = frozenset({RecordWaits, RecordEnd})
 
 
 class LiveJobs:
@@ -60,11 +60,12 @@ class LiveJobs:
         the store's `write` raises, and StoreRestoredError.
         """
         sequence = store.write(unit)
+        known = self.sequence
         self._must_go_on_from_here(sequence)
         for change in unit.changes:
-            if isinstance(change, _LESSONS):
+            if type(change) in _LESSONS:
                 self.has_lessons = True
-        if self.sequence is not None and sequence == self.sequence + numbers_of(unit):
+        if known is not None and sequence == known + numbers_of(unit):
             self.sequence = sequence
 
     def refresh(self, store: JobStore) -> bool:
@@ -162,7 +163,7 @@ class LiveJobs:
             for attempt in state.attempts
             if attempt.phase is not AttemptPhase.ENDED
         }
-        held = _by_job(state.reservations)
+        held = _by_job(state.reservations) if state.reservations else {}
         changed = state.held_by_stuck != self.held_by_stuck
         for job_id in (*state.deleted, *state.stuck):
             self.drop(job_id)

@@ -34,6 +34,7 @@ from scheduler.control.settling import Settling
 from scheduler.control.stray_book import StrayBook
 from scheduler.control.strays import Strays
 from scheduler.control.timers import TimerWatch
+from scheduler.domain.copying import maker_of
 from scheduler.domain.errors import (
     ClusterUnavailableError,
     LeaseLapsedError,
@@ -58,6 +59,9 @@ from scheduler.ports.unit import Answer, Change, RecordCycle, SaveAnswers, SaveN
 
 CYCLE_TOLD_EVERY = seconds(5)
 """How old the recorded cycle may get while nothing changes: it shows that the loop lives."""
+
+
+_moment, _observed = maker_of(Moment), maker_of(Observed)
 
 
 class _Basis(NamedTuple):
@@ -275,7 +279,7 @@ class ControlLoop:
         }
 
     def _moment(self, now: Instant) -> Moment:
-        return Moment(
+        return _moment(
             now=now,
             knobs=self._knobs,
             own_knobs=self._own_knobs,
@@ -286,10 +290,10 @@ class ControlLoop:
 
     def _decide_and_apply(self, moment: Moment, epoch: Epoch) -> bool:
         """Whether to look again at once: a claim was lost."""
-        basis = self._present_basis()
         wake_at = self._decision.plan.next_wakeup
-        if basis == self._basis and (wake_at is None or moment.now < wake_at):
+        if (wake_at is None or moment.now < wake_at) and self._stands_on(self._basis):
             return False
+        basis = self._present_basis()
         self._decision = self._decide(moment.now)
         self._basis = basis
         plan = self._decision.plan
@@ -301,7 +305,8 @@ class ControlLoop:
         )
         if not (plan.start or plan.stop or plan.promise):
             # Noted clocks change nothing that the same decision would not find again.
-            self._basis = None if has_lost_waits else self._present_basis()
+            if plan.waits or plan.withdraw:
+                self._basis = None if has_lost_waits else self._present_basis()
             return has_lost_waits
         started = claim_starts(
             plan, self._live, self._watch.numbered_nodes, self._outside, epoch=epoch
@@ -325,7 +330,7 @@ class ControlLoop:
             decision = Decision(plan=Plan(made_on=live.sequence))
             self._tell_cycle(decision, now, took=Duration(0))
             return decision
-        observed = Observed(
+        observed = _observed(
             now=now,
             knobs=self._knobs,
             queues=self._queues,
@@ -343,6 +348,8 @@ class ControlLoop:
         return decision
 
     def _tell_cycle(self, decision: Decision, now: Instant, *, took: Duration) -> None:
+        if not self._outside.is_listened_to:
+            return
         plan = decision.plan
         self._outside.sink.emit(
             "cycle_decided",
@@ -365,6 +372,17 @@ class ControlLoop:
             return outage_answers(self._live, self._watch.unreachable_since or now)
         return answers_of(self._decision, self._standing, now)
 
+    def _stands_on(self, basis: _Basis | None) -> bool:
+        """Whether it is the present one, in less time than it takes to make that."""
+        return (
+            basis is not None
+            and basis.pending == self._live.pending_version
+            and basis.free == self._standing.version
+            and basis.cluster == self._watch.generation
+            and (basis.knobs is self._knobs or basis.knobs == self._knobs)
+            and (basis.queues is self._queues or basis.queues == self._queues)
+        )
+
     def _present_basis(self) -> _Basis:
         return _Basis(
             self._live.pending_version,
@@ -376,7 +394,7 @@ class ControlLoop:
 
     def _tell(self, epoch: Epoch, now: Instant, *, is_idle: bool = False) -> None:
         """Store the answers that have changed, and now and then that the loop lives."""
-        if self._told_at is not None and now < after(self._told_at, self._tell_every):
+        if self._told_at is not None and now < self._told_at + self._tell_every:
             return
         answers: tuple[Answer, ...] = ()
         is_news = self._decision is not self._told or self._book.is_behind
@@ -406,14 +424,18 @@ class ControlLoop:
         self._cycle_told_at = now
 
     def _next_due(self, moment: Moment) -> Instant | None:
-        instants = (
-            self._decision.plan.next_wakeup,
-            self._settling.next_due(),
-            self._strays.next_due(),
-            self._watch.next_loss(moment.now, moment.knobs.node_lost_after),
-            self._watch.next_end(),
-        )
-        return min([at for at in instants if at is not None], default=None)
+        instants = [
+            at
+            for at in (
+                self._decision.plan.next_wakeup,
+                self._settling.next_due(),
+                self._strays.next_due(),
+                self._watch.next_loss(moment.now, moment.knobs.node_lost_after),
+                self._watch.next_end(),
+            )
+            if at is not None
+        ]
+        return min(instants) if instants else None
 
     def _next_tick(self, now: Instant) -> Instant:
         latest = after(now, self._poll)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from scheduler.control import events
 from scheduler.control.gang import Gang
-from scheduler.domain.copying import quickly_made, replace
+from scheduler.domain.copying import copier_of, maker_of, quickly_made, replace
 from scheduler.domain.cordon import Leaving
 from scheduler.domain.event import Event
 from scheduler.domain.explain import (
@@ -23,7 +23,15 @@ from scheduler.domain.explain import (
 from scheduler.domain.failures import after_end, run_time_of
 from scheduler.domain.ids import NodeName, QueueName, Rank
 from scheduler.domain.instants import Duration, Instant, after
-from scheduler.domain.job import AttemptPhase, JobPhase, Outcome, StopCause, WorkerEnd
+from scheduler.domain.job import (
+    Attempt,
+    AttemptPhase,
+    Job,
+    JobPhase,
+    Outcome,
+    StopCause,
+    WorkerEnd,
+)
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.patience import carried_on
 from scheduler.domain.restarts import evicted
@@ -68,6 +76,16 @@ class Move:
     events: tuple[Event, ...] = ()
 
 
+_move = maker_of(Move)
+_with_attempt = copier_of(Gang, "attempt")
+_with_both = copier_of(Gang, "job", "attempt")
+_freed = copier_of(Gang, "attempt", "reservations")
+_with_job = copier_of(Gang, "job")
+_since = copier_of(Attempt, "running_since")
+_judged = copier_of(Attempt, "outcome", "message")
+_first_started = copier_of(Job, "first_started_at", "revision")
+
+
 def next_move(gang: Gang, moment: Moment) -> Move | None:
     """The next move; None to wait. The request of the gang's phase has been made to the cluster."""
     if moment.reachable_since is None:
@@ -105,6 +123,13 @@ def _move_whole(gang: Gang, moment: Moment) -> Move | None:
 def next_due(gang: Gang, moment: Moment) -> Instant | None:
     """When the passing of time alone may bring a move; later than now."""
     attempt, spec = gang.attempt, gang.job.spec
+    if (
+        attempt.phase is AttemptPhase.RUNNING
+        and spec.run_time_max is None
+        and spec.hang_timeout is None
+    ):
+        # Most gangs that run wait for nothing but their end.
+        return None
     instants: list[Instant] = []
     if attempt.phase is AttemptPhase.STOPPING:
         if attempt.kill_at is not None and moment.lost_nodes:
@@ -117,8 +142,7 @@ def next_due(gang: Gang, moment: Moment) -> Instant | None:
         overdue_at = hang_at(gang)
         if overdue_at is not None:
             instants.append(overdue_at)
-    # Most gangs that run wait for nothing but their end.
-    return min((at for at in instants if at > moment.now), default=None) if instants else None
+    return min([at for at in instants if at > moment.now], default=None)
 
 
 def hang_at(gang: Gang) -> Instant | None:
@@ -143,15 +167,15 @@ def _end_if_down(gang: Gang, moment: Moment) -> Move | None:
     if gang.job.stop_requested is StopCause.CANCEL and outcome is not Outcome.COMPLETED:
         outcome = Outcome.CANCELLED_BY_USER
         message = explain_outcome(outcome)
-    ended = replace(
+    ended = _judged(
         attempt.moved_to(AttemptPhase.ENDED, at=moment.now), outcome=outcome, message=message
     )
-    freed = tuple(held.rank for held in gang.reservations)
-    gang = replace(gang, attempt=ended, reservations=())
+    freed = tuple([held.rank for held in gang.reservations])
+    gang = _freed(gang, attempt=ended, reservations=())
     gang = _job_after_end(gang, outcome, moment)
     told = events.attempt_ended(gang.job, ended, moment.now)
     before = started.events if started is not None else ()
-    return Move(gang=gang, freed=freed, events=(*before, told))
+    return _move(gang=gang, freed=freed, events=(*before, told))
 
 
 def _ran_unseen(gang: Gang, moment: Moment) -> Move | None:
@@ -193,7 +217,7 @@ def _job_after_end(gang: Gang, outcome: Outcome, moment: Moment) -> Gang:
     if outcome in {Outcome.PREEMPTED, Outcome.UPGRADED}:
         knobs = moment.knobs_of(job.spec.queue)
         job = replace(job, evictions=evicted(job, run_time, knobs, moment.now))
-    return replace(gang, job=job)
+    return _with_job(gang, job=job)
 
 
 def _stop_if_asked(gang: Gang, moment: Moment) -> Move | None:
@@ -252,7 +276,9 @@ def _start_timeout_at(gang: Gang, moment: Moment) -> Instant:
     since, answers_since = gang.attempt.created_at, moment.reachable_since
     if answers_since is not None and answers_since > since:
         since = answers_since
-    return after(since, moment.knobs_of(gang.job.spec.queue).start_timeout)
+    own = moment.own_knobs
+    knobs = moment.knobs_of(gang.job.spec.queue) if own else moment.knobs
+    return after(since, knobs.start_timeout)
 
 
 def _stop(gang: Gang, cause: StopCause, moment: Moment) -> Move:
@@ -310,7 +336,7 @@ def _to_prepared(gang: Gang, moment: Moment) -> Move | None:
         return None
     attempt = gang.attempt.moved_to(AttemptPhase.PREPARED, at=moment.now)
     told = events.gang_prepared(gang.job, attempt, moment.now)
-    return Move(gang=replace(gang, attempt=attempt), events=(told,))
+    return _move(gang=_with_attempt(gang, attempt=attempt), events=(told,))
 
 
 def _to_released(gang: Gang, moment: Moment) -> Move:
@@ -337,21 +363,21 @@ def _held_back(gang: Gang) -> Move | None:
 
 
 def _to_phase(gang: Gang, phase: AttemptPhase, moment: Moment) -> Move:
-    return Move(gang=replace(gang, attempt=gang.attempt.moved_to(phase, at=moment.now)))
+    return _move(gang=_with_attempt(gang, attempt=gang.attempt.moved_to(phase, at=moment.now)))
 
 
 def _to_running(gang: Gang, moment: Moment) -> Move:
-    attempt = replace(
+    attempt = _since(
         gang.attempt.moved_to(AttemptPhase.RUNNING, at=moment.now), running_since=moment.now
     )
     started_at = gang.job.first_started_at
-    job = replace(
+    job = _first_started(
         gang.job.moved_to(JobPhase.RUNNING, at=moment.now),
         first_started_at=moment.now if started_at is None else started_at,
         revision=gang.job.revision + 1,
     )
-    gang = replace(gang, job=job, attempt=attempt)
-    return Move(gang=gang, events=(events.gang_started(job, attempt, moment.now),))
+    gang = _with_both(gang, job=job, attempt=attempt)
+    return _move(gang=gang, events=(events.gang_started(job, attempt, moment.now),))
 
 
 _MADE = (WorkerState.MADE, WorkerState.RUNNING, WorkerState.ENDED)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from scheduler.control.cluster_watch import ClusterWatch
 from scheduler.control.live_jobs import LiveJobs
-from scheduler.domain.copying import quickly_made
+from scheduler.domain.copying import maker_of, quickly_made
 from scheduler.domain.history import NOTHING_PAST, PastJobs
 from scheduler.domain.ids import JobId, QueueName
 from scheduler.domain.instants import Instant
@@ -32,10 +32,13 @@ class Observed:
     past_jobs: PastJobs = NOTHING_PAST
 
 
+_snapshot = maker_of(Snapshot)
+
+
 def snapshot_of(live: LiveJobs, watch: ClusterWatch, observed: Observed) -> Snapshot:
     """Everything a decision may look at, now."""
     assert live.sequence is not None
-    return Snapshot(
+    return _snapshot(
         version=live.sequence,
         now=observed.now,
         levels=watch.levels,

@@ -21,6 +21,8 @@ class Outside:
     leadership: Leadership
     clock: Clock
     sink: EventSink
+    is_listened_to: bool = True
+    """Whether the sink has listeners; else the facts of each move need not be gathered."""
     lengths: Lengths | None = None
     """Told to policies in each snapshot."""
     measured: Measurements | None = None

@@ -17,7 +17,7 @@ from scheduler.control.moves import Moment, Move, hang_at, next_due, next_move
 from scheduler.control.outside import Outside
 from scheduler.control.strays import Strays
 from scheduler.control.writing import as_written, step_of, unit_of
-from scheduler.domain.copying import quickly_made, replace
+from scheduler.domain.copying import copier_of, maker_of, quickly_made, replace
 from scheduler.domain.errors import ConflictError
 from scheduler.domain.failures import BLAME, Blame, run_time_of
 from scheduler.domain.ids import Epoch, JobId
@@ -48,6 +48,10 @@ class _Asked:
     wish: Wish
     kill_at: Instant | None
     at_look: int
+
+
+_asked, _gang_of, _running_gang = maker_of(_Asked), maker_of(Gang), maker_of(RunningGang)
+_with_absence = copier_of(Gang, "absent_are_down")
 
 
 class Settling:
@@ -164,20 +168,21 @@ class Settling:
             heapq.heappush(self._due_heap, (at, job_id))
 
     def _gang(self, live: RunningGang) -> Gang:
-        key = AttemptKey(live.job.id, live.attempt.number)
-        return Gang(
+        attempt = live.attempt
+        key = AttemptKey(attempt.job_id, attempt.number)
+        return _gang_of(
             key=key,
             job=live.job,
-            attempt=live.attempt,
+            attempt=attempt,
             reservations=live.reservations,
             reports=self._watch.reports_of(key),
-            absent_are_down=self._absent_are_down(key, live.attempt),
+            absent_are_down=self._absent_are_down(key, attempt),
             last_step_at=self._last_steps.get(key),
         )
 
     def _with_last_step(self, gang: Gang, moment: Moment) -> Gang:
         """Step reports come past the loop: they are looked up only when one seems overdue."""
-        overdue_at = hang_at(gang)
+        overdue_at = None if gang.job.spec.hang_timeout is None else hang_at(gang)
         if overdue_at is None or overdue_at > moment.now:
             return gang
         steps = self._outside.store.progress(gang.job.id)
@@ -209,7 +214,7 @@ class Settling:
         self._again.add(gang.job.id)
         self._has_asked = True
         self._request(wish, gang, moment)
-        self._asked[gang.key] = _Asked(wish=wish, kill_at=kill_at, at_look=self._watch.looks)
+        self._asked[gang.key] = _asked(wish=wish, kill_at=kill_at, at_look=self._watch.looks)
         self._look_for_the_absent(gang)
 
     def _look_for_the_absent(self, gang: Gang) -> None:
@@ -250,23 +255,19 @@ class Settling:
             self._again.add(before.job.id)
             return None
         reach(step.after)
-        self._tell(before, move)
+        if self._outside.is_listened_to:
+            self._tell(before, move)
         if after_move.attempt.phase is AttemptPhase.ENDED:
             self._live.put(after_move.job, None)
             self._forget_attempt(after_move)
             return None
-        self._live.put(
-            after_move.job,
-            RunningGang(
-                job=after_move.job,
-                attempt=after_move.attempt,
-                reservations=after_move.reservations,
-            ),
-        )
-        absent_are_down = self._absent_are_down(after_move.key, after_move.attempt)
+        job, attempt = after_move.job, after_move.attempt
+        live = _running_gang(job=job, attempt=attempt, reservations=after_move.reservations)
+        self._live.put(job, live)
+        absent_are_down = self._absent_are_down(after_move.key, attempt)
         if absent_are_down is after_move.absent_are_down:
             return after_move
-        return replace(after_move, absent_are_down=absent_are_down)
+        return _with_absence(after_move, absent_are_down=absent_are_down)
 
     def _forget_attempt(self, gang: Gang) -> None:
         self._asked.pop(gang.key, None)
@@ -324,10 +325,13 @@ _WISHES: Mapping[AttemptPhase, Wish] = {
 }
 
 
+_gang_order = maker_of(GangOrder)
+
+
 def _order_of(gang: Gang) -> GangOrder:
     job, attempt = gang.job, gang.attempt
     run_time_max = job.spec.run_time_max
-    return GangOrder(
+    return _gang_order(
         attempt=gang.key,
         epoch=attempt.epoch,
         project=job.project,

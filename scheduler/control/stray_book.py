@@ -78,6 +78,9 @@ class StrayBook:
         self._looks_at_all |= bool(self._told or self._live.stuck)
         if not (self._looks_at_all or self._watch.arrived or self._not_running):
             return  # Who was no stray is none now.
+        if self._finds_none():
+            self._watch.arrived.clear()
+            return
         fresh = self._watch.arrived | self._not_running
         keys = self._watch.reports.keys() if self._looks_at_all else fresh
         if not self._has_looked or self._told:
@@ -103,6 +106,14 @@ class StrayBook:
         self._watch.arrived.clear()
 
     # Finding
+
+    def _finds_none(self) -> bool:
+        """Whether all that has arrived is cared for, and nothing else is to be looked at: so it is
+        nearly always."""
+        if self._looks_at_all or self._not_running or self._settled or not self._has_looked:
+            return False
+        # Whatever is held by strays is let go of when a look finds none.
+        return not self._live.held_by_strays and all(map(self._is_cared_for, self._watch.arrived))
 
     def _found(
         self, keys: Collection[AttemptKey], epoch: Epoch, now: Instant

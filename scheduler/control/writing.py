@@ -6,7 +6,7 @@ from enum import Enum
 from scheduler.control.gang import Gang
 from scheduler.control.lessons import lessons_of_end
 from scheduler.control.moves import Move
-from scheduler.domain.copying import replace
+from scheduler.domain.copying import maker_of, replace
 from scheduler.domain.ids import Epoch
 from scheduler.domain.job import AttemptPhase, Job, JobPhase, StopCause
 from scheduler.ports.kill_points import KillPoint
@@ -28,15 +28,10 @@ class Step(Enum):
     END = (KillPoint.RUN_BEFORE_END, KillPoint.RUN_AFTER_END)
     CANCELLED = (KillPoint.CANCEL_BEFORE_END, KillPoint.CANCEL_AFTER_END)
 
-    @property
-    def before(self) -> KillPoint:
-        """Before the write."""
-        return self._value_[0]
-
-    @property
-    def after(self) -> KillPoint:
-        """After the write."""
-        return self._value_[1]
+    def __init__(self, before: KillPoint, after: KillPoint) -> None:
+        """The points before and after the write."""
+        self.before = before
+        self.after = after
 
 
 _RISING: Mapping[AttemptPhase, Step] = {
@@ -52,6 +47,9 @@ _ENDING: Mapping[JobPhase, Step] = {
     JobPhase.FAILED: Step.END,
     JobPhase.CANCELLED: Step.CANCELLED,
 }
+
+
+_save_job, _save_attempt, _unit = maker_of(SaveJob), maker_of(SaveAttempt), maker_of(Unit)
 
 
 def step_of(before: Gang, after: Gang) -> Step:
@@ -71,13 +69,13 @@ def unit_of(before: Gang, after: Gang, move: Move, epoch: Epoch) -> Unit:
     """The unit that makes a move durable; `after` is its gang as written."""
     changes: list[Change] = []
     if after.job is not before.job:
-        changes.append(SaveJob(job=after.job, expected_revision=before.job.revision))
-    changes.append(SaveAttempt(attempt=after.attempt))
+        changes.append(_save_job(job=after.job, expected_revision=before.job.revision))
+    changes.append(_save_attempt(attempt=after.attempt))
     if move.freed:
         changes.append(FreeReservations(attempt=before.key, ranks=tuple(move.freed)))
     if after.job.ended_at is not None:
         changes += lessons_of_end(before.job, after.job)
-    return Unit(changes=tuple(changes), events=move.events, epoch=epoch)
+    return _unit(changes=tuple(changes), events=move.events, epoch=epoch)
 
 
 def as_written(before: Gang, after: Gang) -> Gang:

@@ -1,5 +1,5 @@
-"""`replace` and `quickly_made`: as those of dataclasses, for the many small records that a cycle
-makes and copies, in a fraction of the time.
+"""`replace`, `quickly_made` and what follows from them: as those of dataclasses, for the many small
+records that a cycle makes and copies, in a fraction of the time.
 
 A frozen dataclass sets each field by a call that is let past its own guard. Here the fields of a
 new record are set while it is of a twin class, which has the same slots and no guard; then it
@@ -7,11 +7,16 @@ becomes what it is to be, and `__post_init__` is called. A copy is made by a fun
 written once for each class and set of fields that differ. Classes that have no twin (without slots,
 with a base that has some, or with fields that `__init__` does not take) are left to the standard
 library.
+
+Calling a class is most of what a small record costs then. Where records are made or copied several
+times for every job, a plain function does it (`maker_of`, `copier_of`), made once for the module.
 """
 
 import dataclasses
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 if TYPE_CHECKING:
@@ -19,6 +24,15 @@ if TYPE_CHECKING:
 
     def quickly_made(kind: type[T]) -> type[T]:
         """Class decorator: the frozen dataclass with an `__init__` that takes less time."""
+        return kind
+
+    def maker_of(kind: Callable[P, T]) -> Callable[P, T]:
+        """A function that makes what this class makes of the same arguments."""
+        return kind
+
+    def copier_of(kind: type[T], *names: str) -> Callable[..., T]:
+        """A function as `replace` for records of this class, with values for all these fields."""
+        assert names
         return kind
 
 else:
@@ -41,7 +55,7 @@ else:
 
     _TWINS = {}
 
-    def _copier_of(kind, names):
+    def copier_of(kind, *names):
         """What copies records of `kind` in which the fields of these names differ."""
         if kind not in _TWINS:
             _TWINS[kind] = _twin_of(kind)
@@ -77,7 +91,7 @@ else:
         key = (thing.__class__, *changes)
         copier = _COPIERS.get(key)
         if copier is None:
-            copier = _COPIERS[key] = _copier_of(thing.__class__, tuple(changes))
+            copier = _COPIERS[key] = copier_of(thing.__class__, *changes)
         return copier(thing, **changes)
 
     _MISSING = object()
@@ -98,6 +112,21 @@ else:
         value = f"_make_{field.name}() if {field.name} is _missing else {field.name}"
         return f"    self.{field.name} = {value}"
 
+    def _parameters(kind, known):
+        """The list of parameters of its `__init__`, without the first."""
+        fields = dataclasses.fields(kind)
+        first = [_parameter(field, known) for field in fields if not field.kw_only]
+        named = [_parameter(field, known) for field in fields if field.kw_only]
+        return [*first, *(["*", *named] if named else [])]
+
+    def _filling(kind):
+        """Lines that make a record of the twin class one of `kind`."""
+        return [
+            *map(_assignment, dataclasses.fields(kind)),
+            "    self.__class__ = _kind",
+            *(["    self.__post_init__()"] if hasattr(kind, "__post_init__") else []),
+        ]
+
     def quickly_made(kind):
         """Class decorator: the frozen dataclass with an `__init__` that takes less time."""
         twin = _twin_of(kind)
@@ -108,16 +137,10 @@ else:
             "_twin": twin,
             "_set_class": object.__dict__["__class__"].__set__,
         }
-        fields = dataclasses.fields(kind)
-        first = [_parameter(field, known) for field in fields if not field.kw_only]
-        named = [_parameter(field, known) for field in fields if field.kw_only]
-        parameters = ["self", *first, *(["*", *named] if named else [])]
         lines = [
-            f"def __init__({', '.join(parameters)}):",
+            f"def __init__({', '.join(['self', *_parameters(kind, known)])}):",
             "    _set_class(self, _twin)",
-            *map(_assignment, fields),
-            "    self.__class__ = _kind",
-            *(["    self.__post_init__()"] if hasattr(kind, "__post_init__") else []),
+            *_filling(kind),
         ]
         made = _made("__init__", lines, known)
         made.__qualname__, made.__module__ = f"{kind.__qualname__}.__init__", kind.__module__
@@ -125,5 +148,23 @@ else:
         kind.__init__ = made
         return kind
 
+    _MAKERS = {}
 
-__all__ = ["quickly_made", "replace"]
+    def maker_of(kind):
+        """A function that makes what this class makes of the same arguments."""
+        maker = _MAKERS.get(kind)
+        if maker is None:
+            twin = _twin_of(kind)
+            assert twin is not None, f"{kind.__name__} has no twin"
+            known = {"_missing": _MISSING, "_kind": kind, "_twin": twin, "_new": object.__new__}
+            lines = [
+                f"def maker({', '.join(_parameters(kind, known))}):",
+                "    self = _new(_twin)",
+                *_filling(kind),
+                "    return self",
+            ]
+            maker = _MAKERS[kind] = _made("maker", lines, known)
+        return maker
+
+
+__all__ = ["copier_of", "maker_of", "quickly_made", "replace"]

@@ -110,11 +110,30 @@ class NumberedRequest(NamedTuple):
     request: GangRequest
 
 
+REQUESTS_KEPT = 256
+
+_requests: dict[int, tuple[JobSpec, GangRequest]] = {}
+"""By identity of the spec, which is kept here, so that no other one has it meanwhile."""
+
+
 def gang_request(spec: JobSpec, *, excluded: frozenset[NodeName] = frozenset()) -> GangRequest:
-    """What `spec` asks of the cluster.
+    """What `spec` asks of the cluster; asked again of the same, it is at hand.
 
     Slices bind every role with GPUs whose workers they divide: a launcher of one stays outside.
     """
+    if excluded:
+        return _request_of(spec, excluded)
+    known = _requests.get(id(spec))
+    if known is not None:
+        return known[1]
+    request = _request_of(spec, excluded)
+    if len(_requests) >= REQUESTS_KEPT:
+        _requests.clear()
+    _requests[id(spec)] = (spec, request)
+    return request
+
+
+def _request_of(spec: JobSpec, excluded: frozenset[NodeName]) -> GangRequest:
     claims: tuple[str, ...] = ()
     if spec.volumes:
         claims = tuple(sorted({volume.claim for volume in spec.volumes if volume.claim}))

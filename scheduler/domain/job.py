@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from scheduler.domain.communication import Axis, CommunicationProfile
-from scheduler.domain.copying import quickly_made, replace
+from scheduler.domain.copying import copier_of, quickly_made
 from scheduler.domain.errors import InvalidTransitionError
 from scheduler.domain.ids import (
     AttemptNumber,
@@ -360,14 +360,17 @@ class Job:
         """
         if phase not in NEXT_JOB_PHASES[self.phase]:
             raise InvalidTransitionError(self.id, self.phase, phase)
-        return replace(
+        return _moved_job(
             self,
             phase=phase,
             phase_since=at,
             reason=reason,
             message=message,
-            ended_at=at if phase.is_terminal else None,
+            ended_at=None if NEXT_JOB_PHASES[phase] else at,
         )
+
+
+_moved_job = copier_of(Job, "phase", "phase_since", "reason", "message", "ended_at")
 
 
 def submission_order(job: Job) -> tuple[int, Instant, JobId]:
@@ -418,9 +421,12 @@ class Attempt:
         """
         if phase not in NEXT_ATTEMPT_PHASES[self.phase]:
             raise InvalidTransitionError(self.job_id, self.phase, phase)
-        return replace(
+        return _moved_attempt(
             self,
             phase=phase,
             phase_since=at,
             ended_at=at if phase is AttemptPhase.ENDED else None,
         )
+
+
+_moved_attempt = copier_of(Attempt, "phase", "phase_since", "ended_at")

@@ -61,17 +61,20 @@ class Lessons(Generic[T]):
 
     def all(self) -> tuple[T, ...]:
         """Every row, by sequence."""
-        return tuple(row for _, row in self._rows.values())
+        return tuple([row for _, row in self._rows.values()])
 
     def since(self, after: Sequence | None) -> tuple[T, ...]:
         """Rows written after a sequence (None: all), by sequence, then key."""
         if after is not None and (self._written_up_to is None or self._written_up_to <= after):
             return ()
-        newest_first = (
-            (sequence, key, row) for key, (sequence, row) in reversed(self._rows.items())
-        )
-        wanted = takewhile(lambda found: after is None or found[0] > after, newest_first)
-        return tuple(row for _, _, row in sorted(wanted, key=lambda found: found[:2]))
+        found = [
+            (sequence, key, row)
+            for key, (sequence, row) in takewhile(
+                lambda item: after is None or item[1][0] > after, reversed(self._rows.items())
+            )
+        ]
+        found.sort(key=_age)
+        return tuple([row for _, _, row in found])
 
     def _forget(self, kind: Kind, before: Instant) -> None:
         ages = self._ages[kind]
@@ -82,6 +85,10 @@ class Lessons(Generic[T]):
         for key in ages[:gone]:
             del self._rows[key]
         del ages[:gone]
+
+
+def _age(found: tuple[Sequence, LessonKey, object]) -> tuple[Sequence, LessonKey]:
+    return found[:2]
 
 
 def _at(key: LessonKey) -> Instant:

@@ -64,6 +64,7 @@ class DeleteJob:
     """When: readers of changes are told of the deletion until it expires."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaveAttempt:
     """An attempt, new or changed (by key). NotFoundError if its job does not exist."""
@@ -71,6 +72,7 @@ class SaveAttempt:
     attempt: Attempt
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserve:
     """New reservations of one attempt.
@@ -189,6 +191,7 @@ class DeleteProfile:
     name: str
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordWaits:
     """What waiting jobs have taught the tuner; written with the claim or the end of the wait.
@@ -200,6 +203,7 @@ class RecordWaits:
     waits: tuple[WaitObservation, ...]
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordEnd:
     """The service of a job that has ended; written with its end.
@@ -397,7 +401,7 @@ class Unit:
     """For the leader's writes: StaleEpochError unless it is the store's current epoch."""
 
 
-_APPENDED = (RecordProgress, RecordAudit)
+_APPENDED = frozenset({RecordProgress, RecordAudit})
 
 
 def numbers_of(unit: Unit) -> int:
@@ -407,7 +411,7 @@ def numbers_of(unit: Unit) -> int:
     """
     numbers = len(unit.events) + 1
     for change in unit.changes:
-        if isinstance(change, _APPENDED):
+        if type(change) in _APPENDED:
             numbers += 1
     return numbers
 

@@ -1,10 +1,12 @@
 """TraceJob: one job of a recorded workload, whatever format it came in; and what was left out."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from scheduler.domain.copying import copier_of, quickly_made
 from scheduler.domain.instants import Duration, Instant
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceJob:
     """One job as recorded: when it came, how long it ran, and on how many GPUs."""
@@ -39,7 +41,10 @@ class TraceJob:
 
     def moved_by(self, offset: Duration) -> "TraceJob":
         """This job, arriving `offset` later (earlier if negative)."""
-        return replace(self, arrival=Instant(self.arrival + offset))
+        return _arriving(self, arrival=Instant(self.arrival + offset))
+
+
+_arriving = copier_of(TraceJob, "arrival")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, cast
 
+from scheduler.domain.copying import quickly_made
 from scheduler.domain.instants import SECOND, Duration
 from simulator.errors import TraceError
 
@@ -43,6 +44,7 @@ def told_if_unreadable(source: str) -> Iterator[None]:
         raise TraceError(source, 0, f"can not be unpacked ({error})") from error
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Fields:
     """The fields of one row by name, with their place in the file."""

@@ -5,6 +5,8 @@ from datetime import UTC, datetime, tzinfo
 from scheduler.domain.instants import SECOND, Instant
 from simulator.traces.source import Fields
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
 
 def instant_of(fields: Fields, name: str, *, zone: tzinfo) -> Instant:
     """The field, an ISO date and time; where it has no offset of its own it is read in `zone`.
@@ -26,5 +28,5 @@ def parsed(text: str, *, zone: tzinfo) -> Instant | None:
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone)
-    elapsed = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    elapsed = moment - EPOCH
     return Instant((elapsed.days * 86_400 + elapsed.seconds) * SECOND + elapsed.microseconds)

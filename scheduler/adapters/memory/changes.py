@@ -197,12 +197,12 @@ def _save_job(change: SaveJob, work: UnitInProgress) -> None:
     stored = _expect_revision(job.id, change.expected_revision, tables)
     assert (stored.project, stored.name) == (job.project, job.name), job.id
     assert stored.spec is job.spec or stored.spec == job.spec, job.id
-    if stored.phase.is_terminal and job.phase is not stored.phase:
+    if job.phase is not stored.phase and stored.phase.is_terminal:
         raise InvalidTransitionError(job.id, stored.phase, job.phase)
     revision = change.expected_revision + 1
     saved = job if job.revision == revision else replace(job, revision=revision)
     work.undo.put(tables.jobs, job.id, saved)
-    if job.phase.is_terminal:
+    if job.ended_at is not None and job.phase.is_terminal:
         work.undo.drop(tables.live, job.id)
     work.touched[job.id] = None
 
@@ -278,7 +278,7 @@ def _reserve(change: Reserve, work: UnitInProgress) -> None:
         _expect_attempt(key, tables)
         held = tables.reservations.get(key.job_id, ())
         ranks = {r.rank for r in held if r.attempt == key}
-        added = tuple(r for r in change.reservations if r.attempt == key)
+        added = tuple([r for r in change.reservations if r.attempt == key])
         for reservation in added:
             if reservation.rank in ranks:
                 name = f"{key} rank {reservation.rank}"
@@ -291,10 +291,9 @@ def _reserve(change: Reserve, work: UnitInProgress) -> None:
 def _free(change: FreeReservations, work: UnitInProgress) -> None:
     tables, key = work.tables, change.attempt
     held = tables.reservations.get(key.job_id, ())
+    ranks = change.ranks
     kept = tuple(
-        r
-        for r in held
-        if r.attempt != key or (change.ranks is not None and r.rank not in change.ranks)
+        [r for r in held if r.attempt != key or (ranks is not None and r.rank not in ranks)]
     )
     if len(kept) < len(held):
         work.undo.put(tables.reservations, key.job_id, kept)
@@ -310,7 +309,7 @@ def _record_progress(change: RecordProgress, work: UnitInProgress) -> None:
 
 
 def _expect_attempt(key: AttemptKey, tables: Tables) -> None:
-    if not any(a.number == key.number for a in tables.attempts.get(key.job_id, ())):
+    if key.number not in [a.number for a in tables.attempts.get(key.job_id, ())]:
         raise NotFoundError("attempt", str(key))
 
 
@@ -477,9 +476,10 @@ def _mark_changed(work: UnitInProgress) -> Sequence:
     tables, sequence = work.tables, work.next_sequence()
     if work.lessons:
         _learn(work, sequence)
+    changed = tables.changed
     for job_id in work.touched:
-        tables.changed.pop(job_id, None)
-        tables.changed[job_id] = sequence
+        changed.pop(job_id, None)
+        changed[job_id] = sequence
     for job, change in work.deleted:
         tables.tombstones[job.id] = Tombstone(
             sequence=sequence, project=job.project, name=job.name, at=change.at

@@ -65,7 +65,7 @@ class MemoryStore:
         """Write a unit or nothing of it."""
         with self._lock:
             sequence = carry_out(unit, self._tables)
-            callbacks = tuple(self._callbacks.values())
+            callbacks = tuple(self._callbacks.values()) if self._callbacks else ()
         for callback, requests_only in callbacks:
             if not requests_only or asks_for_a_decision(unit):
                 callback()
@@ -139,13 +139,14 @@ class MemoryStore:
                 jobs = [tables.jobs[job_id] for job_id in _changed_since(tables, after)]
                 deleted = list(_deleted_since(tables, after))
             jobs.sort(key=_list_order)
-            attempts = (a for job in jobs for a in tables.attempts.get(job.id, ()))
-            reservations = (r for job in jobs for r in tables.reservations.get(job.id, ()))
+            attempts = [a for job in jobs for a in tables.attempts.get(job.id, ())]
+            reservations = [r for job in jobs for r in tables.reservations.get(job.id, ())]
+            reservations.sort(key=_reservation_order)
             return LiveState(
                 sequence=tables.sequence,
                 jobs=tuple(jobs),
-                attempts=tuple(a for a in attempts if a.phase is not AttemptPhase.ENDED),
-                reservations=tuple(sorted(reservations, key=_reservation_order)),
+                attempts=tuple([a for a in attempts if a.phase is not AttemptPhase.ENDED]),
+                reservations=tuple(reservations),
                 deleted=tuple(sorted(deleted)),
                 is_whole=is_whole,
             )

@@ -1,7 +1,8 @@
 """The tables of the memory store, and the undo log that makes a unit all or nothing."""
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple, TypeVar
 
 from scheduler.domain.communication import ModelProfile
@@ -124,18 +125,15 @@ class UndoLog:
     def __init__(self) -> None:
         self._steps: list[tuple[Callable[..., object], tuple[object, ...]]] = []
 
-    def put(self, table: MutableMapping[K, V], key: K, value: V) -> None:
+    def put(self, table: dict[K, V], key: K, value: V) -> None:
         """Set `table[key]`."""
-        if key in table:
-            self._steps.append((table.__setitem__, (key, table[key])))
-        else:
-            self._steps.append((table.pop, (key,)))
+        self._steps.append((_put_back, (table, key, table.get(key, _Absent.ABSENT))))
         table[key] = value
 
-    def drop(self, table: MutableMapping[K, V], key: K) -> None:
+    def drop(self, table: dict[K, V], key: K) -> None:
         """Remove `table[key]` if it is there."""
         if key in table:
-            self._steps.append((table.__setitem__, (key, table.pop(key))))
+            self._steps.append((_put_back, (table, key, table.pop(key))))
 
     def on_undo(self, step: Callable[[], object]) -> None:
         """Have `step` called if the unit is taken back."""
@@ -146,3 +144,16 @@ class UndoLog:
         for step, arguments in reversed(self._steps):
             step(*arguments)
         self._steps.clear()
+
+
+class _Absent(Enum):
+    """Stands for what was not there."""
+
+    ABSENT = None
+
+
+def _put_back(table: dict[K, V], key: K, former: V | _Absent) -> None:
+    if isinstance(former, _Absent):
+        del table[key]
+    else:
+        table[key] = former
