@@ -202,7 +202,7 @@ def _save_job(change: SaveJob, work: UnitInProgress) -> None:
     revision = change.expected_revision + 1
     saved = job if job.revision == revision else replace(job, revision=revision)
     work.undo.put(tables.jobs, job.id, saved)
-    if job.ended_at is not None and job.phase.is_terminal:
+    if job.phase.is_terminal:
         work.undo.drop(tables.live, job.id)
     work.touched[job.id] = None
 
