@@ -8,7 +8,7 @@ from scheduler.control.lessons import lessons_of_end
 from scheduler.control.live_jobs import LiveJobs
 from scheduler.control.outside import Outside
 from scheduler.control.writing import revised
-from scheduler.domain.copying import quickly_made, replace
+from scheduler.domain.copying import copier_of, maker_of, quickly_made, replace
 from scheduler.domain.errors import ConflictError
 from scheduler.domain.event import Event
 from scheduler.domain.explain import explain_eviction
@@ -85,19 +85,24 @@ def claim_starts(
         reach(KillPoint.LAUNCH_AFTER_RESERVE)
         live.put(taken.job, taken)
         claimed.append(job.id)
-        outside.sink.emit(
-            "gang_placed",
-            {
-                "job": job.id,
-                "queue": job.spec.queue,
-                "attempt": taken.attempt.number,
-                "workers": job.spec.workers,
-                "gpus": job.spec.gpus,
-                "tier": taken.attempt.placement.tier_name,
-                "waited_s": in_seconds(elapsed(job.phase_since, now)),
-            },
-        )
+        if outside.is_listened_to:
+            _tell_placed(job, taken.attempt, outside, now)
     return Claimed(job_ids=tuple(claimed), has_lost_a_race=len(claimed) < len(plan.start))
+
+
+def _tell_placed(job: Job, attempt: Attempt, outside: Outside, now: Instant) -> None:
+    outside.sink.emit(
+        "gang_placed",
+        {
+            "job": job.id,
+            "queue": job.spec.queue,
+            "attempt": attempt.number,
+            "workers": job.spec.workers,
+            "gpus": job.spec.gpus,
+            "tier": attempt.placement.tier_name,
+            "waited_s": in_seconds(elapsed(job.phase_since, now)),
+        },
+    )
 
 
 def _with_lessons(
@@ -118,7 +123,7 @@ def claim_stops(plan: Plan, live: LiveJobs, outside: Outside, *, epoch: Epoch) -
 
     A promise without its stops would wait for GPUs that nobody leaves.
     """
-    changed = _stopped_and_promised(plan, live)
+    changed = _stopped_and_promised(plan, live) if plan.stop or plan.promise else {}
     if not changed:
         return Claimed(job_ids=(), has_lost_a_race=False)
     jobs = tuple(changed.values())
@@ -282,6 +287,15 @@ class FreeIndices:
                 self._free[held.node] = [n for n in free if n not in held.gpu_indices]
 
 
+_attempt, _reservation = maker_of(Attempt), maker_of(Reservation)
+_save_job, _unit, _running_gang = maker_of(SaveJob), maker_of(Unit), maker_of(RunningGang)
+_placed = copier_of(
+    Job,
+    *("revision", "attempts", "not_before", "promised", "former", "waiting"),
+    *("last_placed_at", "start_number"),
+)
+
+
 def _claim(
     job: Job,
     start: Start,
@@ -292,7 +306,7 @@ def _claim(
     start_number: int,
 ) -> tuple[Unit, RunningGang]:
     number = AttemptNumber(job.attempts)
-    attempt = Attempt(
+    attempt = _attempt(
         job_id=job.id,
         number=number,
         phase_since=now,
@@ -300,7 +314,7 @@ def _claim(
         placement=start.placement,
         created_at=now,
     )
-    starting = replace(
+    starting = _placed(
         job.moved_to(JobPhase.STARTING, at=now),
         revision=job.revision + 1,
         attempts=job.attempts + 1,
@@ -312,30 +326,33 @@ def _claim(
         start_number=start_number,
     )
     reservations = _reservations(job, attempt, indices)
-    unit = Unit(
+    unit = _unit(
         changes=(
-            SaveJob(job=starting, expected_revision=start.revision),
+            _save_job(job=starting, expected_revision=start.revision),
             SaveAttempt(attempt=attempt),
             Reserve(reservations=reservations),
         ),
         events=(events.gang_placed(starting, attempt, now),),
         epoch=epoch,
     )
-    taken = RunningGang(job=starting, attempt=attempt, reservations=reservations)
+    taken = _running_gang(job=starting, attempt=attempt, reservations=reservations)
     return unit, taken
 
 
 def _reservations(job: Job, attempt: Attempt, indices: FreeIndices) -> tuple[Reservation, ...]:
     roles_by_name = {role.name: role for role in job.spec.roles}
+    key = AttemptKey(job.id, attempt.number)
     return tuple(
-        Reservation(
-            attempt=AttemptKey(job.id, attempt.number),
-            role=role,
-            rank=Rank(rank),
-            node=node,
-            gpus=roles_by_name[role].gpus_per_worker,
-            resources=roles_by_name[role].resources,
-            gpu_indices=indices.take(node, roles_by_name[role].gpus_per_worker),
-        )
-        for rank, (role, node) in enumerate(attempt.placement.node_of_ranks())
+        [
+            _reservation(
+                attempt=key,
+                role=role,
+                rank=Rank(rank),
+                node=node,
+                gpus=roles_by_name[role].gpus_per_worker,
+                resources=roles_by_name[role].resources,
+                gpu_indices=indices.take(node, roles_by_name[role].gpus_per_worker),
+            )
+            for rank, (role, node) in enumerate(attempt.placement.node_of_ranks())
+        ]
     )

@@ -51,6 +51,8 @@ class ClusterWatch:
         """Those on which we say who gets which GPU."""
         self.tree: TopologyTree = topology_tree((), ())
         self.reports: dict[AttemptKey, Mapping[Rank, WorkerReport]] = {}
+        self.is_reachable = False
+        """Whether the cluster answered the last look."""
         self.reachable_since: Instant | None = None
         """None while the cluster does not answer (and before the first look)."""
         self.unreachable_since: Instant | None = None
@@ -65,11 +67,6 @@ class ClusterWatch:
         self._sequence: int | None = None
         self._news: set[AttemptKey] = set()
         self._is_all_news = True
-
-    @property
-    def is_reachable(self) -> bool:
-        """Whether the cluster answered the last look."""
-        return self.reachable_since is not None
 
     def look(self, cluster: Cluster, now: Instant) -> bool:
         """Take the present view; whether anything but the time has changed."""
@@ -162,6 +159,7 @@ class ClusterWatch:
             is_news = self.unreachable_since is None
             self.unreachable_since = now if is_news else self.unreachable_since
             self.reachable_since = None
+        self.is_reachable = view.is_reachable
         self.generation += is_news
         self._is_all_news |= is_news
         return is_news

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from scheduler.control.lessons import lessons_of_end
-from scheduler.domain.copying import quickly_made, replace
+from scheduler.domain.copying import maker_of, quickly_made, replace
 from scheduler.domain.errors import ConflictError, InvalidTransitionError
 from scheduler.domain.event import Event
 from scheduler.domain.explain import explain_outcome
@@ -39,6 +39,14 @@ class Requester:
     """A remembered reply, an audit row; written first, so that a lost race is told by them."""
 
 
+_an_event, _insert_job, _job, _unit = (
+    maker_of(Event),
+    maker_of(InsertJob),
+    maker_of(Job),
+    maker_of(Unit),
+)
+
+
 def new_job(
     job_id: JobId,
     project: ProjectName,
@@ -49,7 +57,7 @@ def new_job(
     by: Requester,
 ) -> Job:
     """A job as it is before its first decision."""
-    return Job(
+    return _job(
         id=job_id,
         project=project,
         name=name,
@@ -64,7 +72,8 @@ def new_job(
 def submit(store: JobStore, job: Job, *, source: str, by: Requester) -> None:
     """Store a new job. Raises NameTakenError, and ConflictError on a used idempotency key."""
     event = _event(job, "JobSubmitted", f"submitted to queue {job.spec.queue}", by)
-    unit = Unit(changes=(*by.records, InsertJob(job=job, source=source)), events=(event,))
+    insert = _insert_job(job=job, source=source)
+    unit = _unit(changes=(*by.records, insert), events=(event,))
     reach(KillPoint.SUBMIT_BEFORE_WRITE)
     store.write(unit)
     reach(KillPoint.SUBMIT_AFTER_WRITE)
@@ -172,7 +181,7 @@ def _by_whom(what: str, by: Requester) -> str:
 
 
 def _event(job: Job, reason: str, message: str, by: Requester) -> Event:
-    return Event(
+    return _an_event(
         reason=reason,
         message=message,
         at=by.at,

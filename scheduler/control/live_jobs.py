@@ -26,6 +26,8 @@ class LiveJobs:
         self.waiting_to_stop: dict[JobId, Job] = {}
         """Jobs that hold nothing and were asked to stop."""
         self.attempts: dict[JobId, RunningGang] = {}
+        self.spread: dict[JobId, RunningGang] = {}
+        """Those of the attempts that lie on several nodes."""
         self.stuck: set[JobId] = set()
         """Jobs that can not be read: they and their workers are left alone."""
         self.held_by_stuck: tuple[Reservation, ...] = ()
@@ -45,6 +47,7 @@ class LiveJobs:
         self.pending.clear()
         self.waiting_to_stop.clear()
         self.attempts.clear()
+        self.spread.clear()
         self.stuck.clear()
         self.held_by_stuck = ()
         self.held_by_strays = ()
@@ -113,11 +116,11 @@ class LiveJobs:
         if held is not held_before and held != held_before:
             self._standing.holds(held_before, held)
         if before is not None and live is not None and not (job.promised or before.job.promised):
-            self.attempts[job.id] = live
+            self._hold(live)
             return
         self._remove(job.id)
         if live is not None:
-            self.attempts[job.id] = live
+            self._hold(live)
             if job.promised is not None:
                 self._standing.moves(job)
         elif job.stop_requested is not None and not job.phase.is_terminal:
@@ -149,11 +152,20 @@ class LiveJobs:
             self._standing.holds(held.reservations, ())
         self._remove(job_id)
 
+    def _hold(self, live: RunningGang) -> None:
+        self.attempts[live.job.id] = live
+        if live.attempt.placement.tier:
+            self.spread[live.job.id] = live
+        elif self.spread:
+            # It may have lain elsewhere in an attempt before.
+            self.spread.pop(live.job.id, None)
+
     def _remove(self, job_id: JobId) -> None:
         if self.pending.pop(job_id, None) is not None:
             self.pending_version += 1
             self._standing.waits_no_more(job_id)
         self.waiting_to_stop.pop(job_id, None)
+        self.spread.pop(job_id, None)
         if self.attempts.pop(job_id, None) is not None:
             self._standing.moves_no_more(job_id)
 

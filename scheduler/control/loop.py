@@ -230,6 +230,8 @@ class ControlLoop:
         """Note what the strays show; whether nothing is to be started or stopped, for the store is
         older than the cluster."""
         outdated = self._stray_book.outdated
+        if outdated is None and self._outdated is None:
+            return False
         is_new = outdated != self._outdated
         if is_new or (outdated is not None and self._told_safe_of != self._live.pending_version):
             # Nothing that was decided holds any more, and nothing was acted upon meanwhile.
@@ -438,5 +440,7 @@ class ControlLoop:
         return min(instants) if instants else None
 
     def _next_tick(self, now: Instant) -> Instant:
-        latest = after(now, self._poll)
-        return latest if self._due is None else max(now, min(latest, self._due))
+        latest, due = after(now, self._poll), self._due
+        if due is None or due > latest:
+            return latest
+        return due if due > now else now

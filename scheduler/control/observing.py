@@ -54,6 +54,7 @@ def snapshot_of(live: LiveJobs, watch: ClusterWatch, observed: Observed) -> Snap
         step_times=observed.step_times,
         past_waits=observed.past_waits,
         past_jobs=observed.past_jobs,
+        spread=tuple(live.spread.values()),
     )
 
 

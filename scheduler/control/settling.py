@@ -123,7 +123,8 @@ class Settling:
         for _ in range(MOVES_MAX):
             if gang is None:
                 break
-            gang = self._with_last_step(gang, moment)
+            if gang.job.spec.hang_timeout is not None:
+                gang = self._with_last_step(gang, moment)
             self._ask(gang, moment)
             move = next_move(gang, moment)
             if move is None:
@@ -182,7 +183,7 @@ class Settling:
 
     def _with_last_step(self, gang: Gang, moment: Moment) -> Gang:
         """Step reports come past the loop: they are looked up only when one seems overdue."""
-        overdue_at = None if gang.job.spec.hang_timeout is None else hang_at(gang)
+        overdue_at = hang_at(gang)
         if overdue_at is None or overdue_at > moment.now:
             return gang
         steps = self._outside.store.progress(gang.job.id)

@@ -163,6 +163,15 @@ class Snapshot:
     past_waits: tuple[WaitObservation, ...] = ()
     """The newest of each demand bucket and level."""
     past_jobs: PastJobs = NOTHING_PAST
+    spread: tuple[RunningGang, ...] | None = field(default=None, compare=False, metadata=LEFT_OUT)
+    """Those of `holding` that lie on several nodes, if they are at hand."""
+
+    @property
+    def on_several_nodes(self) -> tuple[RunningGang, ...]:
+        """Gangs that hold GPUs and lie on several nodes."""
+        if self.spread is not None:
+            return self.spread
+        return tuple(gang for gang in self.holding if gang.attempt.placement.tier)
 
     def knobs_of(self, queue: QueueName) -> PolicyKnobs:
         """The knobs that hold in a queue. To be worked out once a cycle and queue."""

@@ -114,23 +114,26 @@ class FreeNodes:
         """The opposite of `hold`, of the same reservations."""
         self._hold(reservations, 1)
 
-    @contextmanager
-    def trial(self) -> Iterator[None]:
+    def trial(self) -> "_Trial":
         """Whatever changes inside is put back after; trials may be nested."""
-        mark, uplink_mark = len(self._journal), len(self._uplink_journal)
+        return _Trial(self)
+
+    def begin_trial(self) -> tuple[int, int]:
+        """Where the journals stand: what comes after is put back by `end_trial`."""
         self._trials += 1
-        try:
-            yield
-        finally:
-            self._trials -= 1
-            undone, undone_uplinks = self._journal[mark:], self._uplink_journal[uplink_mark:]
-            del self._journal[mark:], self._uplink_journal[uplink_mark:]
-            trials, self._trials = self._trials, 0
-            for change in reversed(undone):
-                self.change(change.node, -change.gpus, -change.workers, change.resources)
-            for level, domain, by in reversed(undone_uplinks):
-                self._cross(level, (domain,), -by)
-            self._trials = trials
+        return len(self._journal), len(self._uplink_journal)
+
+    def end_trial(self, mark: int, uplink_mark: int) -> None:
+        """Put back what has changed since the trial that began there."""
+        self._trials -= 1
+        undone, undone_uplinks = self._journal[mark:], self._uplink_journal[uplink_mark:]
+        del self._journal[mark:], self._uplink_journal[uplink_mark:]
+        trials, self._trials = self._trials, 0
+        for change in reversed(undone):
+            self.change(change.node, -change.gpus, -change.workers, change.resources)
+        for level, domain, by in reversed(undone_uplinks):
+            self._cross(level, (domain,), -by)
+        self._trials = trials
 
     @contextmanager
     def without(self, names: Iterable[NodeName]) -> Iterator[None]:
@@ -241,3 +244,19 @@ class FreeNodes:
         del self.log[:dropped]
         self.uplink_log_start += len(self.uplink_log)
         self.uplink_log.clear()
+
+
+class _Trial:
+    """One trial; entered once."""
+
+    __slots__ = ("_free", "_marks")
+
+    def __init__(self, free: FreeNodes) -> None:
+        self._free = free
+        self._marks = (0, 0)
+
+    def __enter__(self) -> None:
+        self._marks = self._free.begin_trial()
+
+    def __exit__(self, *_: object) -> None:
+        self._free.end_trial(*self._marks)

@@ -31,6 +31,8 @@ def check_starts(standing: Standing, snapshot: Snapshot, plan: Plan) -> None:
 
     `standing` holds the snapshot's facts, and nothing of the plan yet.
     """
+    if not plan.start:
+        return
     broken: list[str] = []
     for start in plan.start:
         if start.job_id not in standing.line:
@@ -39,7 +41,7 @@ def check_starts(standing: Standing, snapshot: Snapshot, plan: Plan) -> None:
         waiting = standing.line[start.job_id]
         broken += _gang_is_right(waiting.job, start, snapshot)
         broken += _gang_stands_right(waiting.request, start, standing.nodes, standing.free.tree)
-    if not broken and plan.start:
+    if not broken:
         broken += _nothing_overdrawn(standing, plan)
     if broken:
         raise BrokenPlanError("; ".join(broken))

@@ -118,8 +118,8 @@ class Moves:
         """See interface.Moves."""
         found = [
             (-self._saving_max(gang), gang.job.id, gang)
-            for gang in self._snapshot.holding
-            if gang.attempt.placement.tier and self._is_slow(gang) and self._may_move(gang)
+            for gang in self._snapshot.on_several_nodes
+            if self._is_slow(gang) and self._may_move(gang)
         ]
         return [gang for saving, _, gang in sorted(found, key=lambda each: each[:2]) if saving]
 

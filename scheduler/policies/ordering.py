@@ -17,6 +17,7 @@ S(j) and S(j + 1). Nothing here knows how long a job will run.
 """
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -104,12 +105,13 @@ def learned(
 
 
 def _counts(services: Iterable[ServiceTime]) -> list[int]:
-    counts: list[int] = []
-    for service in services:
-        number = GITTINS_CLASSES.class_of(service)
-        counts.extend([0] * (number + 1 - len(counts)))
-        counts[number] += 1
-    return counts
+    every = list(services)
+    if not every:
+        return []
+    # As `class_of` does, with bounds that are looked up once: there are thousands of services.
+    bounds = _bounds_up_to(GITTINS_CLASSES, max(GITTINS_CLASSES.bounds[-1], *every))
+    found = Counter([bisect_right(bounds, service) for service in every])
+    return [found[number] for number in range(max(found) + 1)]
 
 
 def _survivals(ends: Sequence[int], censored: Sequence[int]) -> list[float]:

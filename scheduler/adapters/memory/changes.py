@@ -473,7 +473,8 @@ def _learn(work: UnitInProgress, sequence: Sequence) -> None:
 
 
 def _mark_changed(work: UnitInProgress) -> Sequence:
-    tables, sequence = work.tables, work.next_sequence()
+    tables = work.tables
+    sequence = tables.sequence = Sequence(tables.sequence + 1)
     if work.lessons:
         _learn(work, sequence)
     changed = tables.changed

@@ -254,7 +254,8 @@ class MemoryStore:
     def cordons(self) -> tuple[Cordon, ...]:
         """What admins say of nodes, by node."""
         with self._lock:
-            return tuple(cordon for _, cordon in sorted(self._tables.cordons.items()))
+            cordons = self._tables.cordons
+            return tuple(cordon for _, cordon in sorted(cordons.items())) if cordons else ()
 
     def exclusions(self) -> Mapping[NodeName, Exclusion]:
         """Why nodes are or were left alone, by node."""

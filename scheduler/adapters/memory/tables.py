@@ -117,39 +117,42 @@ def _sort(table: dict[K, V], *, key: Callable[[tuple[K, V]], int]) -> None:
     table.update(ordered)
 
 
-class UndoLog:
+_Step = tuple[Callable[..., object], tuple[object, ...]]
+
+
+class UndoLog(list[_Step]):
     """Remembers how to take back each step of a unit."""
 
-    __slots__ = ("_steps",)
-
-    def __init__(self) -> None:
-        self._steps: list[tuple[Callable[..., object], tuple[object, ...]]] = []
+    __slots__ = ()
 
     def put(self, table: dict[K, V], key: K, value: V) -> None:
         """Set `table[key]`."""
-        self._steps.append((_put_back, (table, key, table.get(key, _Absent.ABSENT))))
+        self.append((_put_back, (table, key, table.get(key, _ABSENT))))
         table[key] = value
 
     def drop(self, table: dict[K, V], key: K) -> None:
         """Remove `table[key]` if it is there."""
         if key in table:
-            self._steps.append((_put_back, (table, key, table.pop(key))))
+            self.append((_put_back, (table, key, table.pop(key))))
 
     def on_undo(self, step: Callable[[], object]) -> None:
         """Have `step` called if the unit is taken back."""
-        self._steps.append((step, ()))
+        self.append((step, ()))
 
     def undo(self) -> None:
         """Take everything back, last step first."""
-        for step, arguments in reversed(self._steps):
+        for step, arguments in reversed(self):
             step(*arguments)
-        self._steps.clear()
+        self.clear()
 
 
 class _Absent(Enum):
     """Stands for what was not there."""
 
     ABSENT = None
+
+
+_ABSENT = _Absent.ABSENT
 
 
 def _put_back(table: dict[K, V], key: K, former: V | _Absent) -> None:
