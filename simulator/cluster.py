@@ -219,11 +219,12 @@ class SimulatedCluster:
 
     def _start(self, gang: SimulatedGang) -> None:
         now = self._clock.now()
-        changes = self._speeds.begin(gang.key, gang.account.job, gang.order.placement)
-        own = next(change.speed for change in changes if change.attempt == gang.key)
+        key = gang.order.attempt
+        changes = self._speeds.begin(key, gang.account.job, gang.order.placement)
+        own = next(change.speed for change in changes if change.attempt == key)
         gang.start(now, own)
         self._plan_end(gang)
-        self._change_others(changes, gang.key)
+        self._change_others(changes, key)
         self._note(gang)
         if self.on_start is not None:
             self.on_start(gang)
@@ -265,7 +266,7 @@ class SimulatedCluster:
 
     def _plan_end(self, gang: SimulatedGang) -> None:
         gang.version += 1
-        self._agenda.put(gang.ends_at(), Kind.END, Ends(gang.key, gang.version))
+        self._agenda.put(gang.ends_at(), Kind.END, Ends(gang.order.attempt, gang.version))
 
     def _fail(self, name: NodeName) -> None:
         """The node is down: its workers are gone, and the gangs they belong to stand still."""
@@ -299,7 +300,7 @@ class SimulatedCluster:
         self.has_news = True
 
     def _note(self, gang: SimulatedGang) -> None:
-        self._changed[gang.key] = None
+        self._changed[gang.order.attempt] = None
         self.has_news = True
 
     def _drop(self, gang: SimulatedGang) -> None:

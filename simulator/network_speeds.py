@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduler.domain.communication import CommunicationProfile
+from scheduler.domain.copying import maker_of, quickly_made
 from scheduler.domain.ids import GpuModel, NodeName
 from scheduler.domain.placement import Placement
 from scheduler.domain.reservation import AttemptKey
@@ -88,9 +89,10 @@ class _Pattern:
             # It neither computes nor sends, as far as anybody knows.
             return FULL_SPEED
         exposed = max(0.0, 1.0 - self.compute_s / step_s)
-        return Speed(self.ideal_s / step_s, exposed, step_s)
+        return _speed(self.ideal_s / step_s, exposed, step_s)
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class _Site:
     """Where a gang lies: its shape and the domains it touches, in rank order."""
@@ -99,6 +101,9 @@ class _Site:
     links: tuple[tuple[LinkKey, ...], ...]
     """Per level below the tier: the ways out of the domains with ranks of it."""
     gpu_model: GpuModel
+
+
+_site, _speed, _change = maker_of(_Site), maker_of(Speed), maker_of(Change)
 
 
 @dataclass(slots=True)
@@ -128,7 +133,7 @@ class NetworkSpeeds:
         site = self._site(placement, job)
         pattern = self._pattern(job, site)
         if not pattern.load.bytes_by_link:
-            return (Change(attempt, pattern.speed(pattern.alone_s)),)
+            return (_change(attempt, pattern.speed(pattern.alone_s)),)
         self._running[attempt] = pattern
         touched = self._links.start(attempt, _placed(pattern.load, site))
         return self._changes(touched)
@@ -161,7 +166,7 @@ class NetworkSpeeds:
                 ranks[each.node] = ranks.get(each.node, 0) + count
         gpu_model = network.gpu_models[placement.assignments[0].node]
         if len(ranks) == 1:
-            return _Site(self._shape((tuple(ranks.values()),)), (), gpu_model)
+            return _site(self._shape((tuple(ranks.values()),)), (), gpu_model)
         nodes = sorted(ranks, key=lambda node: (network.paths[node][::-1], node))
         counts = tuple(ranks[node] for node in nodes)
         levels = [counts]

@@ -15,6 +15,7 @@ from scheduler.adapters.memory.clock import ManualClock
 from scheduler.control.commands import Requester, new_job, submit
 from scheduler.control.loop import ControlLoop
 from scheduler.control.outside import Outside
+from scheduler.domain.copying import maker_of
 from scheduler.domain.event import Event
 from scheduler.domain.ids import JobId, JobName
 from scheduler.domain.instants import DAY, Duration, Instant, after
@@ -154,6 +155,9 @@ class _SpeedTeller:
         )
 
 
+_job_outcome = maker_of(JobOutcome)
+
+
 class _Run:
     """One run; used once."""
 
@@ -204,22 +208,23 @@ class _Run:
 
     def to_the_end(self, until: JobId | None = None) -> None:
         """Go on until every job has ended, or that one."""
-        jobs = len(self._scenario.jobs)
+        jobs, ends, agenda = len(self._scenario.jobs), self._store.ends, self._agenda
+        now = self._clock.now()
         wake_at: Instant | None = None
         if self._scenario.begins_with is not None:
-            wake_at = self._settle(self._clock.now())
-        while self._store.jobs_ended < jobs and until not in self._store.ends:
-            at = self._agenda.next_at()
-            is_wanted = wake_at is not None and wake_at < after(self._clock.now(), POLL)
-            if wake_at is not None and is_wanted and (at is None or wake_at < at):
+            wake_at = self._settle(now)
+        while len(ends) < jobs and until not in ends:
+            at = agenda.next_at()
+            if wake_at is not None and (at is None or wake_at < at) and wake_at < after(now, POLL):
                 at = wake_at
             if at is None:
                 raise StuckError(self._left_over())
-            self._clock.advance_to(at)
-            for happening in self._agenda.due(at):
-                self._happen(happening, at)
-            wake_at = self._settle(at)
-            self._crowd.step(at)
+            now = at
+            self._clock.advance_to(now)
+            for happening in agenda.due(now):
+                self._happen(happening, now)
+            wake_at = self._settle(now)
+            self._crowd.step(now)
 
     def outcome(self) -> RunOutcome:
         """What became of every job."""
@@ -301,7 +306,7 @@ class _Run:
     def _outcome_of(self, job: SimulatedJob) -> JobOutcome:
         account = self._cluster.accounts[job.id]
         assert account.first_start is not None, job.id
-        return JobOutcome(
+        return _job_outcome(
             id=job.id,
             name=job.name,
             gpus=job.gpus,

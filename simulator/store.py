@@ -27,11 +27,6 @@ class SimulatedStore(MemoryStore):
         self._frozen: dict[JobId, tuple[TierTimer, ...]] = {}
         """Timers of the episode each job is in."""
 
-    @property
-    def jobs_ended(self) -> int:
-        """How many jobs have ended."""
-        return len(self.ends)
-
     def write(self, unit: Unit) -> Sequence:
         """See JobStore."""
         sequence = super().write(unit)

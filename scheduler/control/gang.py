@@ -71,13 +71,16 @@ class Gang:
             return False
         ended = self.ended_ranks if ends and WorkerState.ENDED in states else NO_RANKS
         for rank in self._ranks():
-            if rank not in ended and not (rank in reports and reports[rank].state in states):
+            report = reports.get(rank)
+            if (report is None or report.state not in states) and rank not in ended:
                 return False
         return True
 
     def is_down(self) -> bool:
         """Whether no worker of it exists any more, and none will be made."""
         ended = self.ended_ranks
+        if len(ended) == self.job.spec.workers:
+            return True
         return all(
             rank in ended or (self.absent_are_down and rank not in self.reports)
             for rank in self._ranks()
@@ -102,16 +105,17 @@ class Gang:
         return replace(
             self,
             attempt=replace(self.attempt, worker_ends=(*self.attempt.worker_ends, *ends)),
-            reservations=tuple(held for held in self.reservations if held.rank not in ranks),
+            reservations=tuple([held for held in self.reservations if held.rank not in ranks]),
         )
 
     def has_succeeded(self) -> bool:
         """Whether the success policy is met by the recorded ends."""
-        deciding = _deciding_ranks(self.job, self.attempt)
         completed = {
             end.rank for end in self.attempt.worker_ends if end.outcome is Outcome.COMPLETED
         }
-        return deciding <= completed or len(completed) == self.job.spec.workers
+        if len(completed) == self.job.spec.workers:
+            return True
+        return _deciding_ranks(self.job, self.attempt) <= completed
 
     def verdict(self) -> Outcome | None:
         """What the recorded ends make of the attempt; None while they decide nothing."""

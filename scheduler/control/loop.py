@@ -223,8 +223,9 @@ class ControlLoop:
         self._due = self._next_due(moment)
         has_lost_a_race |= self._settling.has_lost_a_race()
         self._has_unfinished = self._settling.has_asked() or has_lost_a_race
-        self.quiet_until = None if has_lost_a_race else self._next_tick(now)
-        return now if self._has_unfinished else self._next_tick(now)
+        next_tick = self._next_tick(now)
+        self.quiet_until = None if has_lost_a_race else next_tick
+        return now if self._has_unfinished else next_tick
 
     def _note_safe_mode(self) -> bool:
         """Note what the strays show; whether nothing is to be started or stopped, for the store is

@@ -99,8 +99,10 @@ class Settling:
         `news`: attempts that the cluster told something of; None: it may have told of any.
         """
         rules = (moment.knobs, moment.own_knobs, moment.lost_nodes, moment.leaving)
-        job_ids = self._live.take_news() | self._again | self._take_due(moment.now)
-        self._again = set()
+        job_ids = self._live.take_news()
+        job_ids |= self._again
+        job_ids |= self._take_due(moment.now)
+        self._again.clear()
         if news is None or rules != self._rules:
             job_ids |= self._live.attempts.keys()
         else:

@@ -6,7 +6,7 @@ from math import lcm
 from typing import NamedTuple
 
 from scheduler.domain.communication import Axis, ParallelAxes
-from scheduler.domain.copying import quickly_made
+from scheduler.domain.copying import maker_of, quickly_made
 from scheduler.domain.ids import GpuModel, LevelName, NodeName, PoolName, RoleName
 from scheduler.domain.job import AxisWithin, JobSpec, Role, Slice
 from scheduler.domain.resources import NOTHING, Resources
@@ -110,10 +110,13 @@ class NumberedRequest(NamedTuple):
     request: GangRequest
 
 
-REQUESTS_KEPT = 256
+_role_request = maker_of(RoleRequest)
 
-_requests: dict[int, tuple[JobSpec, GangRequest]] = {}
-"""By identity of the spec, which is kept here, so that no other one has it meanwhile."""
+
+class _Latest:
+    """What was asked for last: a spec is asked about several times in a row."""
+
+    known: tuple[JobSpec, GangRequest] | None = None
 
 
 def gang_request(spec: JobSpec, *, excluded: frozenset[NodeName] = frozenset()) -> GangRequest:
@@ -123,13 +126,11 @@ def gang_request(spec: JobSpec, *, excluded: frozenset[NodeName] = frozenset()) 
     """
     if excluded:
         return _request_of(spec, excluded)
-    known = _requests.get(id(spec))
-    if known is not None:
+    known = _Latest.known
+    if known is not None and known[0] is spec:
         return known[1]
     request = _request_of(spec, excluded)
-    if len(_requests) >= REQUESTS_KEPT:
-        _requests.clear()
-    _requests[id(spec)] = (spec, request)
+    _Latest.known = (spec, request)
     return request
 
 
@@ -139,7 +140,7 @@ def _request_of(spec: JobSpec, excluded: frozenset[NodeName]) -> GangRequest:
         claims = tuple(sorted({volume.claim for volume in spec.volumes if volume.claim}))
     return GangRequest(
         roles=tuple(
-            RoleRequest(
+            _role_request(
                 name=role.name,
                 workers=role.workers,
                 gpus=role.gpus_per_worker,

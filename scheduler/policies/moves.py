@@ -118,8 +118,8 @@ class Moves:
         """See interface.Moves."""
         found = [
             (-self._saving_max(gang), gang.job.id, gang)
-            for gang in self._snapshot.on_several_nodes
-            if self._is_slow(gang) and self._may_move(gang)
+            for gang in self._slow_gangs()
+            if self._may_move(gang)
         ]
         return [gang for saving, _, gang in sorted(found, key=lambda each: each[:2]) if saving]
 
@@ -129,15 +129,17 @@ class Moves:
         saved = self._saving(gang, self._step_s(gang.job, placement))
         return saved >= knobs.benefit_min * self.price(gang)
 
-    def _is_slow(self, gang: RunningGang) -> bool:
-        """Whether it would gain anything at its best tier. Few gangs are, whatever the hour."""
+    def _slow_gangs(self) -> Sequence[RunningGang]:
+        """Those that would gain anything at their best tier. Few gangs would, whatever the hour."""
         times = self._snapshot.step_times
         assert times is not None, "the engine brings them"
-        rungs = times.ladder(gang.job).rungs
-        if not rungs:
-            return False
-        now_s = times.step_s(gang.job, gang.attempt.placement)
-        return now_s > rungs[0].step_s * (1.0 + TIE_GAP)
+        ladder, step_s = times.ladder, times.step_s
+        return [
+            gang
+            for gang in self._snapshot.on_several_nodes
+            if (rungs := ladder(gang.job).rungs)
+            and step_s(gang.job, gang.attempt.placement) > rungs[0].step_s * (1.0 + TIE_GAP)
+        ]
 
     def _saving_max(self, gang: RunningGang) -> int:
         """Run time saved at the best tier, if that is worth a move at all; else 0."""

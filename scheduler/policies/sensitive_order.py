@@ -13,7 +13,7 @@ size until there are any. n1 starves jobs that compute only; it is the one with 
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from scheduler.domain.history import PastJobs
 from scheduler.domain.ids import QueueName
@@ -80,10 +80,14 @@ class SensitiveOrder:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._knobs = snapshot.knobs
-        self._tables: Tables | None = None
-        if self._knobs.order == JobOrder.GITTINS:
-            tables = tables_of(snapshot.past_jobs, self._knobs.ends_min)
-            self._tables = None if tables.of_all is None else tables
+
+    @cached_property
+    def _tables(self) -> Tables | None:
+        """Looked up when a place is asked for: with nobody waiting, none is."""
+        if self._knobs.order != JobOrder.GITTINS:
+            return None
+        tables = tables_of(self._snapshot.past_jobs, self._knobs.ends_min)
+        return None if tables.of_all is None else tables
 
     @property
     def is_learned(self) -> bool:
