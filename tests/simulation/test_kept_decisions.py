@@ -3,13 +3,15 @@
 Whole runs in trouble, under every policy: servers die, users act, knobs change while gangs run.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import pytest
 
+from scheduler.domain.ids import JobId
 from scheduler.domain.instants import seconds
 from scheduler.domain.knobs import JobOrder, PolicyKnobs
-from scheduler.domain.snapshot import Snapshot
+from scheduler.domain.snapshot import RunningGang, Snapshot
 from scheduler.engine.cycle import decide_by_knobs
 from scheduler.engine.decision import Decision, answers_of
 from scheduler.engine.standing import Standing
@@ -46,10 +48,17 @@ class RestlessWorld(SensitiveWorld):
         super()._trouble()
 
 
+def by_id(gangs: Iterable[RunningGang]) -> Mapping[JobId, RunningGang]:
+    """The gangs in no order."""
+    return {gang.job.id: gang for gang in gangs}
+
+
 def decided_twice(standing: Standing, snapshot: Snapshot) -> Decision:
     """The decision, after a look at whether it is the one that nothing was kept for."""
-    anew = Standing.of(snapshot)
-    expected = decide_by_knobs(anew, snapshot)
+    bare = replace(snapshot, spread=None)
+    assert by_id(snapshot.on_several_nodes) == by_id(bare.on_several_nodes)
+    anew = Standing.of(bare)
+    expected = decide_by_knobs(anew, bare)
     found = decide_by_knobs(standing, snapshot)
     assert found.plan == expected.plan, snapshot.knobs.policy
     now = snapshot.now

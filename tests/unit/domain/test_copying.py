@@ -1,4 +1,4 @@
-"""`replace` and `quickly_made`: the same as what the standard library makes."""
+"""`replace`, `quickly_made` and the like: the same as what the standard library makes."""
 
 import copy as copying
 import dataclasses
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from scheduler.domain.copying import quickly_made, replace
+from scheduler.domain.copying import copier_of, maker_of, quickly_made, replace
 from scheduler.domain.gang import gang_request
 from scheduler.domain.instants import Instant
 from scheduler.domain.job import JobPhase
@@ -132,3 +132,32 @@ def test_a_quickly_made_record_is_pickled_and_copied_as_any_other() -> None:
     assert pickle.loads(pickle.dumps(thing)) == thing  # noqa: S301 - what it has just written
     assert copying.copy(thing) == thing
     assert dataclasses.replace(thing, last=5) == replace(thing, last=5) == Quick(1, last=5)
+
+
+def test_a_maker_makes_what_its_class_makes() -> None:
+    make = maker_of(Quick)
+    assert inspect.signature(make).parameters.keys() == inspect.signature(Quick).parameters.keys()
+    made = make(1, others=[2], last=3)
+    assert made == Quick(1, others=[2], last=3)
+    assert type(made) is Quick
+    assert make(1, last=3).others is not make(1, last=3).others
+    with pytest.raises(AssertionError):
+        make(3, last=2)
+    with pytest.raises(TypeError, match="last"):
+        make(3)  # type: ignore[call-arg]  # what is tested
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.first = 2  # type: ignore[misc]  # what is tested
+
+
+def test_a_copier_copies_as_replace_does() -> None:
+    moved = copier_of(Quick, "first", "last")
+    thing = Quick(1, "a", [7], last=2)
+    copy = moved(thing, first=4, last=5)
+    assert copy == replace(thing, first=4, last=5)
+    assert type(copy) is Quick
+    with pytest.raises(AssertionError):
+        moved(thing, first=4, last=3)
+    with pytest.raises(TypeError, match="last"):
+        moved(thing, first=0)
+    with pytest.raises(TypeError, match="no field 'middle'"):
+        copier_of(Quick, "middle")
