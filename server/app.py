@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -227,21 +228,24 @@ def admin_snapshot(
     """Print nodes, jobs, queues and knobs as JSON, for `dally-sim from-live`. Works beside a
     running server. It holds whole job files: keep it as you keep them.
 
+    With the configuration of the server it also says what that names of the links.
+
     Examples:
 
     dallyd admin snapshot > live.json
 
-    dallyd admin snapshot --data-dir /var/lib/dally > live.json
+    dallyd admin snapshot --config dallyd.yaml --data-dir /var/lib/dally > live.json
     """
     with errors_as_exit_codes():
-        settings, _ = load(_database_flags(config, data_dir, database_url))
+        settings, cluster_config = load(_database_flags(config, data_dir, database_url))
         from scheduler.adapters.system_clock import SystemClock  # noqa: PLC0415 - heavy
         from scheduler.control.stored import stored_snapshot  # noqa: PLC0415 - heavy
         from scheduler.domain.codec import to_json  # noqa: PLC0415 - heavy
         from server import database  # noqa: PLC0415 - heavy
 
         with database.open_beside(settings) as store:
-            text = to_json(stored_snapshot(store, SystemClock().now()))
+            snapshot = stored_snapshot(store, SystemClock().now())
+        text = to_json(replace(snapshot, links=cluster_config.topology.links))
         typer.echo(text)
 
 

@@ -50,9 +50,10 @@ def forecast(
 ) -> tuple[Prediction, ...]:
     """Starts and ends of all live jobs, running ones first, then by submission.
 
+    `links`: as the configuration names them now; None: as the snapshot has them.
     With `until` it ends when that job does: what would happen later is not told.
     """
-    plan = FabricPlan() if links is None else links
+    plan = snapshot.links if links is None else links
     maker = partial(Ladders, fabric_maker=partial(fabric_of_cluster, plan=plan))
     holding = tuple(_going_on(gang, snapshot.now) for gang in snapshot.holding)
     pending = tuple(replace(job, promised=None) for job in snapshot.pending)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from scheduler.domain.copying import quickly_made, replace
 from scheduler.domain.failures import OUTCOME_OF_CAUSE
 from scheduler.domain.ids import NodeName, Rank
-from scheduler.domain.instants import Instant
+from scheduler.domain.instants import Duration, Instant, after
 from scheduler.domain.job import Attempt, AttemptPhase, Job, Outcome, StopCause, WorkerEnd
 from scheduler.domain.reservation import AttemptKey, Reservation
 from scheduler.ports.cluster import WorkerReport, WorkerState
@@ -96,6 +96,18 @@ class Gang:
         recorded = self.ended_ranks
         found = [end for end in self._ends(now, lost_nodes) if end.rank not in recorded]
         return tuple(sorted(found, key=lambda end: (end.ended_at, end.rank)))
+
+    def gathers_until(self, span: Duration) -> Instant | None:
+        """That long after the first end that is reported and not recorded; None if there is none,
+        or nobody knows when it was."""
+        recorded = self.ended_ranks
+        ended_at = [
+            report.ended_at
+            for rank, report in self.reports.items()
+            if report.state in TERMINAL_STATES and rank not in recorded
+        ]
+        known = [at for at in ended_at if at is not None]
+        return after(min(known), span) if known and len(known) == len(ended_at) else None
 
     def with_ends(self, ends: tuple[WorkerEnd, ...]) -> "Gang":
         """This gang with these ends recorded and their reservations freed."""

@@ -1,6 +1,6 @@
 """The next move of one gang: a pure function of its records, its workers' reports and the time.
 
-reports   ──▶ ends are recorded, their GPUs freed
+reports   ──▶ ends are recorded, their GPUs freed: together, if the rest of the gang ends at once
 all down  ──▶ Ended, and the job goes where the failure table says
 a reason  ──▶ Stopping: a worker ended, a cancel, a lost node, a time that has passed
 else      ──▶ Reserved ▶ Preparing ▶ Prepared ▶ Released ▶ Running, as the workers come up
@@ -22,7 +22,7 @@ from scheduler.domain.explain import (
 )
 from scheduler.domain.failures import after_end, run_time_of
 from scheduler.domain.ids import NodeName, QueueName, Rank
-from scheduler.domain.instants import Duration, Instant, after
+from scheduler.domain.instants import Duration, Instant, after, seconds
 from scheduler.domain.job import (
     Attempt,
     AttemptPhase,
@@ -36,6 +36,10 @@ from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.patience import carried_on
 from scheduler.domain.restarts import evicted
 from scheduler.ports.cluster import WorkerState
+
+ENDS_GATHERED = seconds(1)
+"""So long the GPUs of the first workers that end wait for those of the rest of their gang: what
+comes piece by piece goes to small gangs, past those that wait for all of it (record 0019)."""
 
 FOR_OTHERS = frozenset({StopCause.PREEMPT, StopCause.UPGRADE})
 
@@ -101,11 +105,18 @@ def next_move(gang: Gang, moment: Moment) -> Move | None:
         or _stop_if_due(known, moment)
         or _stop_sooner(known, moment)
         or _rise(known, moment)
-        or (Move(gang=known) if ends else None)
+        or (Move(gang=known) if ends and not _is_gathering(gang, moment) else None)
     )
     if move is None or not ends:
         return move
     return replace(move, freed=(*(end.rank for end in ends), *move.freed))
+
+
+def _is_gathering(gang: Gang, moment: Moment) -> bool:
+    """Whether ends that decide nothing wait for those of the rest of the gang."""
+    until = gang.gathers_until(ENDS_GATHERED)
+    # A clock that is ahead of ours would hold the GPUs for as long.
+    return until is not None and moment.now < until <= after(moment.now, ENDS_GATHERED)
 
 
 def _move_whole(gang: Gang, moment: Moment) -> Move | None:
@@ -123,14 +134,18 @@ def _move_whole(gang: Gang, moment: Moment) -> Move | None:
 def next_due(gang: Gang, moment: Moment) -> Instant | None:
     """When the passing of time alone may bring a move; later than now."""
     attempt, spec = gang.attempt, gang.job.spec
+    gathers_until = None
+    if len(gang.reports) > 1 and not gang.is_untouched:
+        gathers_until = gang.gathers_until(ENDS_GATHERED)
     if (
         attempt.phase is AttemptPhase.RUNNING
         and spec.run_time_max is None
         and spec.hang_timeout is None
+        and gathers_until is None
     ):
         # Most gangs that run wait for nothing but their end.
         return None
-    instants: list[Instant] = []
+    instants = [] if gathers_until is None else [gathers_until]
     if attempt.phase is AttemptPhase.STOPPING:
         if attempt.kill_at is not None and moment.lost_nodes:
             instants.append(attempt.kill_at)

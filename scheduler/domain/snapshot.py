@@ -12,11 +12,15 @@ from scheduler.domain.instants import Duration, Instant, elapsed
 from scheduler.domain.job import Attempt, AttemptPhase, Job
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.ladder import Ladder
+from scheduler.domain.links import FabricPlan
 from scheduler.domain.placement import Placement
 from scheduler.domain.queue import Queue
 from scheduler.domain.reservation import Reservation
 from scheduler.domain.topology import Level, Node, TopologyTree
 from scheduler.domain.waits import WaitObservation
+
+NOTHING_NAMED = FabricPlan()
+"""The links that are usual for the GPU models."""
 
 
 @quickly_made
@@ -160,6 +164,8 @@ class Snapshot:
     """Steps that live jobs have reported, where nobody can be asked for `measured`."""
     step_times: StepTimes | None = field(default=None, metadata=LEFT_OUT)
     """What distance costs jobs on this cluster, if it is at hand."""
+    links: FabricPlan = NOTHING_NAMED
+    """What the configuration says of them, where `step_times` is not at hand."""
     past_waits: tuple[WaitObservation, ...] = ()
     """The newest of each demand bucket and level."""
     past_jobs: PastJobs = NOTHING_PAST

@@ -112,7 +112,11 @@ class SensitiveOrder:
         order = self._knobs.order
         if order == JobOrder.GITTINS:
             return (order, self._snapshot.past_jobs.version if self.is_learned else None)
-        return (order, self._snapshot.now // GRAIN if order == JobOrder.N2 else None)
+        if order == JobOrder.LAS:
+            return (order,)
+        # What computing should come to of a step is another with other nodes.
+        grain = self._snapshot.now // GRAIN if order == JobOrder.N2 else None
+        return (order, self._snapshot.step_times, grain)
 
     def key(self, job: Job) -> Key:
         """Place of a waiting job; smaller goes first."""

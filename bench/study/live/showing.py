@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bench.reporting import DATA_DIR, Options, Report
 from bench.study.live.comparing import most_apart, report
+from bench.study.live.page import table
 from bench.study.live.record import BrokenRecordError, LiveRun, Record, read, write
 from bench.study.live.replaying import recorded
 from bench.study.live.running import real_run
@@ -28,7 +29,9 @@ def add_options(parser: argparse.ArgumentParser, policies: Callable[[str], objec
     parser.add_argument(
         "--again", action="store_true", help="replay anew what is there, with today's code"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--json", action="store_true", help="one JSON object a line")
+    shown.add_argument("--markdown", action="store_true", help="the table of docs/study.md")
 
 
 def show_live(arguments: argparse.Namespace) -> int:
@@ -45,8 +48,11 @@ def show_live(arguments: argparse.Namespace) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     finally:
-        figures.show()
-    if not arguments.json:
+        if figures.rows and not arguments.markdown:
+            figures.show()
+    if arguments.markdown:
+        print(table(figures.rows, arguments.policies))
+    elif not arguments.json:
         print("\n".join(lines))
     return 0
 
@@ -73,7 +79,7 @@ def _told(record: Record) -> list[str]:
     run, best = record.run, record.replays[-1]
     return [
         "",
-        f"{run.policy}, {_counts(run)}, on {run.machine}",
+        f"{run.policy}, {_counts(run)}, on {run.machine.removeprefix('# ')}",
         f"jobs that differ most from the replay that is told of {best.told}:",
         *(f"  {line}" for line in most_apart(run, best)),
     ]

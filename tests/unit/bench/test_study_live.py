@@ -1,5 +1,6 @@
 """A real run beside its replay: what is submitted, how it is replayed, how both are compared."""
 
+import argparse
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ from api.job_files.schemas import JobFile
 from api.job_files.spec_mapping import to_spec
 from bench.reporting import Options, Report
 from bench.study.live.comparing import most_apart, rank_correlation, report
+from bench.study.live.page import table
 from bench.study.live.record import (
     BrokenRecordError,
     Foretold,
@@ -25,6 +27,7 @@ from bench.study.live.record import (
     write,
 )
 from bench.study.live.replaying import recorded
+from bench.study.live.showing import add_options, show_live
 from bench.study.live.worker import pairs, tier_of
 from bench.study.live.workload import FULL, LOAD, WORKER, PacedJob, drawn, job_file, paced, question
 from scheduler.domain.knobs import PolicyKnobs
@@ -145,13 +148,22 @@ def test_a_replay_has_the_steps_of_the_workers_and_the_overheads_of_the_run() ->
     assert [life.overhead_s for life in ends.lives] == [1, 1]
 
 
-def test_with_ends_apart_the_slots_of_the_others_are_free_before_rank_0_ends() -> None:
+@pytest.mark.parametrize(
+    ("apart_s", "starts_s"),
+    [
+        pytest.param(0.5, 14.25, id="within a second all come together"),
+        pytest.param(3.0, 12.25, id="a second after the others, where rank 0 takes longer"),
+    ],
+)
+def test_slots_of_a_gang_whose_ends_are_apart(apart_s: float, starts_s: float) -> None:
+    """The others end at 14.25 less what rank 0 takes longer; one of them makes room for three."""
     jobs = [a_paced_job(f"gang-{n}", workers=4, steps=40) for n in range(4)]
     jobs.append(a_paced_job("next", workers=3, steps=40))
     lives = [a_life(job.name, submitted_s=float(n)) for n, job in enumerate(jobs)]
-    _, costs, ends = recorded(a_run(jobs, lives)).replays
-    assert costs.lives[-1].first_start_s == 11
-    assert ends.lives[-1].first_start_s == 10.5
+    run = replace(a_run(jobs, lives), starting_s=(4.0,), apart_s=(apart_s,))
+    _, costs, ends = recorded(run).replays
+    assert costs.lives[-1].first_start_s == 14.25
+    assert ends.lives[-1].first_start_s == starts_s
 
 
 def test_figures_tell_what_a_job_differs_by_and_why() -> None:
@@ -211,3 +223,59 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     (tmp_path / "nowait.json").write_text("{}")
     with pytest.raises(BrokenRecordError, match="is no record"):
         read(tmp_path / "nowait.json")
+
+
+KEPT = ROOT / "bench" / "study" / "live"
+POLICIES = ("dally", "las-consolidated")
+PAGE = ROOT / "docs" / "study.md"
+BEGIN, END = "<!-- live -->\n", "<!-- end of live -->"
+
+
+def kept(policy: str) -> Record:
+    record = read(KEPT / f"{policy}.json")
+    assert record is not None
+    return record
+
+
+def test_the_page_shows_the_kept_runs() -> None:
+    rows = Report(Options(quick=False, json=False, data=Path()))
+    for policy in POLICIES:
+        report(kept(policy), rows)
+    text = PAGE.read_text(encoding="utf-8")
+    shown = text[text.index(BEGIN) + len(BEGIN) : text.index(END)]
+    assert shown.strip() == table(rows.rows, POLICIES)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_simulator_still_tells_what_the_real_run_came_to(policy: str) -> None:
+    record = kept(policy)
+    assert len(record.run.jobs) == FULL.jobs
+    for replay in recorded(record.run).replays:
+        anew = figures_of(Record(run=record.run, replays=(replay,)))
+        for name in ("jct_mean", "makespan"):
+            live, simulated = anew[f"{name}[policy={policy},told={replay.told}]"]
+            assert simulated == pytest.approx(live, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        pytest.param(["--json"], 0, "jct_mean[policy=dally,told=costs]", id="as rows"),
+        pytest.param(["--markdown"], 0, "| mean JCT, s |", id="as the page's table"),
+        pytest.param(["--again"], 0, "jobs that differ most", id="replayed anew"),
+        pytest.param(["--seed", "7"], 2, "36 gangs of seed 1 under dally", id="another seed"),
+        pytest.param(["--quick"], 2, "holds another run", id="another size"),
+    ],
+)
+def test_kept_runs_are_shown_and_not_run_again(
+    arguments: list[str],
+    code: int,
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    parser = argparse.ArgumentParser()
+    add_options(parser, lambda text: text.split(","))
+    given = parser.parse_args(["--out", str(KEPT), *arguments])
+    assert show_live(given) == code
+    out, err = capsys.readouterr()
+    assert said in (err if code else out)

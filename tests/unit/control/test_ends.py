@@ -1,11 +1,15 @@
 """How gangs end: who decides it, what is freed when, and whether the job starts again."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from scheduler.adapters.memory.workers import WorkerScript
-from scheduler.domain.instants import MINUTE, Duration, seconds
+from scheduler.control.gang import Gang
+from scheduler.control.moves import Moment, next_move
+from scheduler.domain.ids import LevelName, NodeName, Rank, RoleName
+from scheduler.domain.instants import MINUTE, Duration, Instant, seconds
 from scheduler.domain.job import (
     CheckpointRequest,
     FailurePolicy,
@@ -15,7 +19,10 @@ from scheduler.domain.job import (
     StopCause,
 )
 from scheduler.domain.knobs import PolicyKnobs
-from tests.builders import a_job, a_role, a_spec
+from scheduler.domain.placement import Assignment, Placement
+from scheduler.domain.reservation import AttemptKey
+from scheduler.ports.cluster import WorkerReport, WorkerState
+from tests.builders import a_job, a_role, a_spec, an_attempt, at, reservations_of
 from tests.worlds import Script, World, runs
 
 SIGTERM_CODE = 143
@@ -117,6 +124,72 @@ def test_gpus_are_freed_when_their_rank_ends_not_when_the_gang_does() -> None:
         "id-a": "r1-n1",
         "id-b": "r1-n0",
     }
+
+
+def test_gpus_of_a_gang_whose_ranks_end_one_by_one_come_together() -> None:
+    """A gang of four waits for all GPUs, then comes one of two that would take a piece of them."""
+    ranks = {rank: runs(10 + rank / 10) for rank in range(4)}
+    knobs = PolicyKnobs(policy="nowait")
+    world = World("r1: 1 1 1 1", script=Script(runs(100), ranks=ranks), knobs=knobs)
+    world.submit(a_job("a", workers=4, gpus=1))
+    world.run(seconds(5))
+    world.submit(a_job("large", workers=4, gpus=1), a_job("small", workers=2, gpus=1))
+    world.run(seconds(6))
+    assert world.phase("a") is JobPhase.SUCCEEDED
+    assert (world.phase("large"), world.phase("small")) == (JobPhase.RUNNING, JobPhase.PENDING)
+
+
+@pytest.mark.parametrize(
+    ("after_s", "held"),
+    [
+        pytest.param(10.9, ["r1-n0", "r1-n1"], id="a second has not passed"),
+        pytest.param(11.1, ["r1-n1"], id="a second has passed"),
+    ],
+)
+def test_gpus_of_a_rank_wait_for_the_rest_of_its_gang_for_a_second(
+    after_s: float, held: list[str]
+) -> None:
+    world = World("r1: 8 8", script=Script(runs(100), ranks={0: runs(10)}))
+    world.submit(a_job("a", workers=2))
+    world.run(seconds(after_s))
+    assert sorted(each.node for each in world.store.reservations()) == held
+
+
+@pytest.mark.parametrize(
+    "ended_at",
+    [
+        pytest.param(None, id="nobody knows when"),
+        pytest.param(at(3600), id="a clock that is ahead"),
+    ],
+)
+def test_an_end_without_a_time_to_go_by_frees_its_gpus_at_once(ended_at: Instant | None) -> None:
+    job = a_job("a", workers=2)
+    placement = Placement(
+        assignments=(Assignment(role=RoleName("worker"), node=NodeName("r1-n0"), workers=2),),
+        tier=0,
+        tier_name=LevelName("node"),
+    )
+    attempt = an_attempt(job, placement)
+    key = AttemptKey(job.id, attempt.number)
+    end = WorkerReport(
+        attempt=key,
+        rank=Rank(0),
+        node=NodeName("r1-n0"),
+        state=WorkerState.ENDED,
+        exit_code=0,
+        outcome=Outcome.COMPLETED,
+        ended_at=ended_at,
+    )
+    gang = Gang(
+        key=key,
+        job=replace(job, phase=JobPhase.RUNNING),
+        attempt=attempt,
+        reservations=reservations_of(job, attempt),
+        reports={Rank(0): end, Rank(1): replace(end, rank=Rank(1), state=WorkerState.RUNNING)},
+    )
+    move = next_move(gang, Moment(now=at(60), knobs=PolicyKnobs(), reachable_since=at(0)))
+    assert move is not None
+    assert move.freed == (Rank(0),)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,9 @@ from scheduler.domain.job import Job
 from scheduler.domain.knobs import JobOrder, PolicyKnobs
 from scheduler.domain.queue import DEFAULT_QUEUE
 from scheduler.domain.snapshot import Measured, Snapshot
+from scheduler.domain.topology import topology_tree
 from scheduler.domain.waits import JobEnd
+from scheduler.engine.ladders import Ladders
 from scheduler.policies.sensitive_order import SensitiveOrder
 from tests.builders import a_job, a_snapshot, at
 from tests.step_times import SaidStepTimes
@@ -109,3 +111,14 @@ def test_jobs_without_a_quantum_are_ordered_as_well(kind: JobOrder) -> None:
     jobs = (a_job("a"), a_job("b"))
     knobs = PolicyKnobs(order=kind, quantum_restarts=0.0, quantum_checkpoints=0.0)
     assert order(kind, *jobs, knobs=knobs) == ["a", "b"]
+
+
+@pytest.mark.parametrize("kind", JobOrder)
+def test_places_are_given_anew_with_the_nodes_where_they_depend_on_them(kind: JobOrder) -> None:
+    snapshot = a_snapshot("r1: 8 8", now=at(7200), knobs=PolicyKnobs(order=kind))
+    tree = topology_tree(snapshot.levels, snapshot.nodes)
+    snapshot = replace(snapshot, step_times=Ladders(tree, snapshot.nodes))
+    other = replace(snapshot, step_times=Ladders(tree, snapshot.nodes[:1]))
+    is_kept = SensitiveOrder(snapshot).version == SensitiveOrder(other).version
+    assert is_kept is (kind in {JobOrder.GITTINS, JobOrder.LAS})
+    assert SensitiveOrder(snapshot).version == SensitiveOrder(replace(snapshot)).version

@@ -1,4 +1,4 @@
-"""`dallyd migrate`, `check` and `admin token`, as typed."""
+"""`dallyd migrate`, `check`, `admin token` and `admin snapshot`, as typed."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +9,11 @@ from typer.testing import CliRunner, Result
 from api.callers import secret_hash
 from scheduler.adapters.sql.job_store import open_store
 from scheduler.config_file import Config, parse_config
+from scheduler.domain.codec import from_json
 from scheduler.domain.ids import QueueName
 from scheduler.domain.instants import seconds
 from scheduler.domain.knobs import PolicyKnobs, WaitClock
+from scheduler.domain.snapshot import Snapshot
 from scheduler.ports.unit import ChangeKnobs, SaveToken, Unit
 from scheduler.settings import Settings
 from server.app import SERVE_FLAGS, app
@@ -37,6 +39,15 @@ def test_a_token_for_a_project_is_made_beside_the_server(tmp_path: Path) -> None
     with open_store(f"sqlite:///{tmp_path / FILE_NAME}") as store:
         (token,) = store.tokens()
     assert (token.is_admin, token.projects) == (False, ("default",))
+
+
+def test_a_snapshot_says_what_the_configuration_names_of_the_links(tmp_path: Path) -> None:
+    config = tmp_path / "dallyd.yaml"
+    config.write_text("topology: {fabric: h100-ndr, racks: [{name: r1, nodes: 2, gpus: 4}]}")
+    dallyd("migrate", "--data-dir", str(tmp_path))
+    for options, preset in (((), ""), (("--config", str(config)), "h100-ndr")):
+        told = dallyd("admin", "snapshot", "--data-dir", str(tmp_path), *options)
+        assert from_json(Snapshot, told.output).links.preset == preset
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from scheduler.domain.ids import JobId, QueueName
 from scheduler.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant, after
 from scheduler.domain.job import AttemptPhase, JobPhase, Outcome, StopCause
 from scheduler.domain.knobs import PolicyKnobs
+from scheduler.domain.links import FabricPlan
 from scheduler.domain.snapshot import Snapshot
 from scheduler.domain.step_times import LearnedStepTimes
 from scheduler.domain.topology import topology_tree
@@ -307,3 +308,13 @@ def test_the_snapshot_of_a_store_tells_the_steps_that_were_reported() -> None:
     store.write(Unit(changes=(SaveStepTimes(job_id=job.id, times=times, expected_revision=0),)))
     found = from_json(Snapshot, to_json(stored_snapshot(store, NOW)))
     assert found.steps_done == {job.id: 27_000}
+
+
+def test_links_that_the_configuration_names_are_those_of_the_snapshot() -> None:
+    chatty = CommunicationProfile(gradient_bytes=2_000_000_000, compute_s=STEP_S)
+    job = a_job("job", workers=8, gpus=1, iterations=STEPS, communication=chatty)
+    snapshot = a_snapshot("r1: 4 4", running=[(job, {"r1-n0": 4, "r1-n1": 4})], now=NOW)
+    slow, fast = FabricPlan(preset="v100-tcp"), FabricPlan(preset="h100-ndr")
+    said = from_json(Snapshot, to_json(replace(snapshot, links=slow)))
+    assert forecast(said) == forecast(snapshot, links=slow)
+    assert forecast(said) != forecast(said, links=fast)
