@@ -40,7 +40,7 @@ def real_run(policy: str, size: WorkloadSize, seed: int) -> LiveRun:
     with tempfile.TemporaryDirectory(prefix="dally-live-") as name:
         folder = Path(name)
         with serving(folder, policy) as service:
-            _snapshot(service, folder / "beginning.json").wait()
+            _wait_for(_snapshot(service, folder / "beginning.json"))
             racks = service.racks()
             shapes = drawn(size, slots=service.slots(), seed=seed)
             jobs = tuple(paced(shape, service.step_s(question(shape))) for shape in shapes)
@@ -80,7 +80,7 @@ def _submit_all(
             taken.append(service.data_dir.with_name(f"after-{number + 1}.json"))
             under_way.append(_snapshot(service, taken[-1]))
     for process in under_way:
-        process.wait()
+        _wait_for(process)
     return taken
 
 
@@ -98,6 +98,12 @@ def _snapshot(service: Service, file: Path) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(command, stdout=out)  # noqa: S603 - our own program
 
 
+def _wait_for(process: "subprocess.Popen[bytes]") -> None:
+    code = process.wait()
+    if code:
+        raise LiveRunError(f"dallyd admin snapshot ended with exit code {code}")
+
+
 def _read(file: Path) -> Snapshot:
     return from_json(Snapshot, file.read_text(encoding="utf-8"))
 
@@ -113,7 +119,9 @@ def _wait_for_all(service: Service) -> None:
 def _foretold(file: Path, zero_s: float) -> list[Foretold]:
     """What the simulator says of the jobs of a snapshot."""
     command: list[str | Path] = [DALLY_SIM, "from-live", file, "--json"]
-    told = subprocess.run(command, stdout=subprocess.PIPE, check=True)  # noqa: S603 - our own program
+    told = subprocess.run(command, stdout=subprocess.PIPE, check=False)  # noqa: S603 - our own program
+    if told.returncode:
+        raise LiveRunError(f"dally-sim from-live ended with exit code {told.returncode}")
     at_s = _read(file).now / SECOND - zero_s
     found = []
     for row in map(json.loads, told.stdout.splitlines()):

@@ -97,17 +97,27 @@ class Service:
         while left := [job.metadata.name for job in self.jobs() if not has_ended(job)]:
             for name in left:
                 if name not in asked:
-                    self._client.post(f"{JOBS}/{name}/cancel", json={"now": True})
+                    self._cancel(name)
                     asked.add(name)
             if time.monotonic() > give_up_at_s:
                 raise LiveRunError(f"jobs do not end when they are cancelled: {', '.join(left)}")
             time.sleep(0.2)
 
+    def _cancel(self, name: str) -> None:
+        try:
+            # A job that has just ended refuses it, and is seen to have ended in the next round.
+            self._client.post(f"{JOBS}/{name}/cancel", json={"now": True})
+        except httpx2.HTTPError as error:
+            raise LiveRunError(f"{name} can not be cancelled: {error!r}") from error
+
     def _get(self, model: type[T], path: str) -> T:
         return model.model_validate_json(self._answer("GET", path).text)
 
     def _answer(self, method: str, path: str, body: Json = None) -> httpx2.Response:
-        answer = self._client.request(method, path, json=body)
+        try:
+            answer = self._client.request(method, path, json=body)
+        except httpx2.HTTPError as error:
+            raise LiveRunError(f"{method} {path}: {error!r}") from error
         if answer.is_error:
             raise LiveRunError(f"{method} {path}: {answer.status_code} {answer.text}")
         return answer
