@@ -1,6 +1,7 @@
 """Who has to go so that a waiting job fits: tried out on the scratch pad."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from scheduler.domain.ids import NodeName
 from scheduler.domain.placement import Blocked, Placement
@@ -18,15 +19,25 @@ def fewest_from_the_end(
     best = _placement_without(behind, waiting, scratch) if behind else None
     if best is None:
         return None
+    lacking = waiting.request.gpus - sum(left for left in scratch.standing.free.gpus if left > 0)
+    gpus_from = _gpus_from_each_on(behind)
     enough, too_few = 0, len(behind)
     while too_few - enough > 1:
         middle = (enough + too_few) // 2
-        found = _placement_without(behind[middle:], waiting, scratch)
+        found: Placement | None = None
+        if gpus_from[middle] >= lacking:
+            found = _placement_without(behind[middle:], waiting, scratch)
         if found is None:
             too_few = middle
         else:
             enough, best = middle, found
     return enough, best
+
+
+def _gpus_from_each_on(gangs: Sequence[RunningGang]) -> list[int]:
+    """GPUs that each gang and those after it hold."""
+    held = [sum(each.gpus for each in gang.reservations) for gang in reversed(gangs)]
+    return list(accumulate(held))[::-1]
 
 
 def stay_beside(

@@ -127,7 +127,7 @@ class DrawnWorld:
         job = replace(
             job,
             ran_for=seconds(rng.choice([0, 0, 50, 3_000.123_457])),
-            waiting=rng.choice([None, WaitEpisode(began_at=since, held=a_held(since))]),
+            waiting=rng.choice([None, WaitEpisode(began_at=since, held=a_held(job.submitted_at))]),
             evictions=Evictions(
                 recent=tuple(after(since, seconds(-100 * n)) for n in range(rng.randrange(4)))[
                     ::-1
