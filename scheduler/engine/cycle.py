@@ -17,7 +17,7 @@ from scheduler.engine.scratch import Scratch
 from scheduler.engine.standing import Standing
 from scheduler.engine.waiting import Waiting
 from scheduler.policies.interface import Policy, PolicyMaker, Ranks
-from scheduler.policies.registry import STEADY, policy_named
+from scheduler.policies.registry import MOVING, STEADY, policy_named
 
 
 def decide(snapshot: Snapshot, policy_maker: PolicyMaker) -> Plan:
@@ -34,7 +34,9 @@ def decide_by_knobs(standing: Standing, snapshot: Snapshot) -> Decision:
 
 def has_nothing_to_decide(standing: Standing, knobs: PolicyKnobs) -> bool:
     """Whether nobody waits, and the policy that the knobs name decides of nobody else."""
-    return not len(standing.line) and knobs.policy in STEADY
+    if len(standing.line):
+        return False
+    return knobs.policy in STEADY or (standing.all_lie_well and knobs.policy in MOVING)
 
 
 def decide_on(standing: Standing, snapshot: Snapshot, policy_maker: PolicyMaker) -> Decision:
@@ -43,7 +45,7 @@ def decide_on(standing: Standing, snapshot: Snapshot, policy_maker: PolicyMaker)
     snapshot = _with_step_times(snapshot, standing)
     policy = policy_maker(snapshot)
     _rank_gangs(standing, snapshot, policy)
-    if not len(standing.line) and _leaves_alone(policy):
+    if not len(standing.line) and _leaves_alone(policy, standing):
         # Nobody waits, and who runs stays where it is.
         return Decision(plan=Plan(made_on=snapshot.version, next_wakeup=policy.next_decision_at()))
     standing.line.sort(policy, snapshot.now)
@@ -87,9 +89,13 @@ def _rank_gangs(standing: Standing, snapshot: Snapshot, policy: Policy) -> None:
         standing.ranking.keep(snapshot.holding)
 
 
-def _leaves_alone(policy: Policy) -> bool:
+def _leaves_alone(policy: Policy, standing: Standing) -> bool:
     """Whether no gang would gain by moving: without anybody waiting, none is stopped otherwise."""
-    return policy.moves is None or not policy.moves.upgradable()
+    moves = policy.moves
+    if moves is None:
+        return True
+    standing.all_lie_well = standing.all_lie_well or not moves.slow_gangs()
+    return standing.all_lie_well or not moves.upgradable()
 
 
 def _keep_promises(scratch: Scratch) -> None:

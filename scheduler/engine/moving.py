@@ -44,6 +44,8 @@ def stop_for_others(scratch: Scratch, moves: Moves) -> None:
 
 def upgrade(scratch: Scratch, moves: Moves) -> None:
     """Gangs move to closer GPUs that are free, the largest saving first."""
+    if scratch.standing.all_lie_well:
+        return
     for gang in moves.upgradable()[:UPGRADES_MAX]:
         if gang.job.id in {stop.job_id for stop in scratch.stop}:
             continue

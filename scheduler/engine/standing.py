@@ -68,6 +68,8 @@ class Standing:
         """Held by nobody who is known."""
         self.version = 0
         """Counts the changes of what is free."""
+        self.all_lie_well = False
+        """Known that no gang would gain anything by lying closer."""
         self._numbers: dict[GangRequest, NumberedRequest] = {}
         self._last_number = 0
 
@@ -91,6 +93,7 @@ class Standing:
         self._refusals.clear()
         self.nodes = {node.name: node for node in nodes}
         self.step_times = self._step_times_maker(tree, tuple(nodes))
+        self.all_lie_well = False
         for gang in held:
             self.free.hold(gang.reservations)
         for gang_besides in _by_attempt(self._besides):
@@ -180,6 +183,9 @@ class Standing:
             self.free.let_go(before)
         if now:
             self.free.hold(now)
+            if any(held.node != now[0].node for held in now):
+                # Who lies on one node lies as close as can be.
+                self.all_lie_well = False
         self._changed()
 
     def holds_besides(self, now: tuple[Reservation, ...]) -> None:

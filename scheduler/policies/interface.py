@@ -159,6 +159,11 @@ class Moves(Protocol):
         """Run time the gang loses by being stopped now."""
         ...
 
+    def slow_gangs(self) -> Sequence[RunningGang]:
+        """Gangs that lie where they would gain anything by lying closer, whether they may move now
+        or not: as long as the same gangs lie where they do, these are the same."""
+        ...
+
     def upgradable(self) -> Sequence[RunningGang]:
         """Gangs that would gain by closer GPUs, the one that would gain most first."""
         ...

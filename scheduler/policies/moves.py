@@ -118,7 +118,7 @@ class Moves:
         """See interface.Moves."""
         found = [
             (-self._saving_max(gang), gang.job.id, gang)
-            for gang in self._slow_gangs()
+            for gang in self.slow_gangs()
             if self._may_move(gang)
         ]
         return [gang for saving, _, gang in sorted(found, key=lambda each: each[:2]) if saving]
@@ -129,8 +129,9 @@ class Moves:
         saved = self._saving(gang, self._step_s(gang.job, placement))
         return saved >= knobs.benefit_min * self.price(gang)
 
-    def _slow_gangs(self) -> Sequence[RunningGang]:
-        """Those that would gain anything at their best tier. Few gangs would, whatever the hour."""
+    def slow_gangs(self) -> Sequence[RunningGang]:
+        """See interface.Moves. Few gangs would gain anything at their best tier, whatever the
+        hour."""
         times = self._snapshot.step_times
         assert times is not None, "the engine brings them"
         ladder, step_s = times.ladder, times.step_s

@@ -44,6 +44,10 @@ STEADY = frozenset(
 """Those that leave running gangs alone, and to which nothing changes by the passing of time: while
 nobody waits they have nothing to decide."""
 
+MOVING = frozenset(dally.VARIANTS)
+"""Those that, while nobody waits, move gangs that would gain by lying closer, and do nothing else,
+whatever the hour."""
+
 
 def policy_named(name: str) -> PolicyMaker:
     """The policy of that name. Raises NotFoundError."""
