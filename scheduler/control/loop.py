@@ -50,7 +50,7 @@ from scheduler.domain.placement import Blocked, StoreOutdated
 from scheduler.domain.plan import Plan
 from scheduler.domain.queue import Queue
 from scheduler.domain.topology import Node
-from scheduler.engine.cycle import decide_by_knobs, has_nothing_to_decide
+from scheduler.engine.cycle import decide_by_knobs, has_nobody_to_move, has_nothing_to_decide
 from scheduler.engine.decision import Decision, answers_of
 from scheduler.engine.invariants import check_starts
 from scheduler.engine.standing import Standing
@@ -330,9 +330,11 @@ class ControlLoop:
         if not self._watch.is_reachable:
             return Decision(plan=Plan(made_on=live.sequence))
         if has_nothing_to_decide(self._standing, self._knobs):
-            decision = Decision(plan=Plan(made_on=live.sequence))
-            self._tell_cycle(decision, now, took=Duration(0))
-            return decision
+            return self._nothing(live.sequence, now)
+        # The view is renewed as ends are seen, whether anybody waits then or not.
+        past_jobs = self._lessons.jobs(live.pending.values(), live.attempts.values(), now)
+        if has_nobody_to_move(self._standing, self._knobs):
+            return self._nothing(live.sequence, now)
         observed = _observed(
             now=now,
             knobs=self._knobs,
@@ -341,13 +343,18 @@ class ControlLoop:
             measured=self._outside.measured or self._reported,
             step_times=self._standing.step_times,
             past_waits=self._lessons.waits(),
-            past_jobs=self._lessons.jobs(live.pending.values(), live.attempts.values(), now),
+            past_jobs=past_jobs,
         )
         snapshot = snapshot_of(self._live, self._watch, observed)
         began = self._outside.clock.now()
         decision = decide_by_knobs(self._standing, snapshot)
         check_starts(self._standing, snapshot, decision.plan)
         self._tell_cycle(decision, now, took=Duration(self._outside.clock.now() - began))
+        return decision
+
+    def _nothing(self, made_on: Sequence, now: Instant) -> Decision:
+        decision = Decision(plan=Plan(made_on=made_on))
+        self._tell_cycle(decision, now, took=Duration(0))
         return decision
 
     def _tell_cycle(self, decision: Decision, now: Instant, *, took: Duration) -> None:

@@ -34,9 +34,12 @@ def decide_by_knobs(standing: Standing, snapshot: Snapshot) -> Decision:
 
 def has_nothing_to_decide(standing: Standing, knobs: PolicyKnobs) -> bool:
     """Whether nobody waits, and the policy that the knobs name decides of nobody else."""
-    if len(standing.line):
-        return False
-    return knobs.policy in STEADY or (standing.all_lie_well and knobs.policy in MOVING)
+    return not len(standing.line) and knobs.policy in STEADY
+
+
+def has_nobody_to_move(standing: Standing, knobs: PolicyKnobs) -> bool:
+    """Whether nobody waits, and no gang would gain by the moves that the policy is left with."""
+    return not len(standing.line) and standing.all_lie_well and knobs.policy in MOVING
 
 
 def decide_on(standing: Standing, snapshot: Snapshot, policy_maker: PolicyMaker) -> Decision:
