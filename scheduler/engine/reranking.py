@@ -131,6 +131,7 @@ def _pass_until(key: Key | None, bench: _Bench, scratch: Scratch) -> None:
         if scratch.standing.is_covered(nodes_of(each.gang)):
             del bench.given_up[job_id]
             scratch.leaving.discard(job_id)
+            scratch.offers.clear()
         else:
             free.let_go(each.gang.reservations)
 
@@ -190,6 +191,7 @@ def _promise(waiting: Waiting, placement: Placement, scratch: Scratch) -> None:
     job = waiting.job
     scratch.has_changed = True
     scratch.parked.clear()
+    scratch.offers.clear()
     scratch.takes_back(job)
     scratch.promise.append(Promise(job_id=job.id, revision=job.revision, placement=placement))
     scratch.comes(job, placement)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 
 from scheduler.domain.ids import JobId, QueueName
 from scheduler.domain.instants import Instant
@@ -62,7 +62,7 @@ class Scratch:
     parked: dict[int, Blocked] = field(default_factory=dict)
     """Equal requests get one answer as long as what is free only shrinks."""
     offers: dict[int, Offer] = field(default_factory=dict)
-    """And one offer as long as nothing is taken."""
+    """And one offer as long as nothing is taken or let go."""
     leaving: set[JobId] = field(default_factory=set)
     """Running gangs that the decision has given up so far."""
     _crowd: Crowd | None = None
@@ -104,7 +104,7 @@ class Scratch:
         """The placement, and whom the gang would meet on its links once those leave."""
         if not placement.tier:
             return Offer(placement=placement)
-        return Offer(placement=placement, beside=partial(self._beside, placement, leaving))
+        return Offer(placement=placement, beside=cache(partial(self._beside, placement, leaving)))
 
     def _beside(self, placement: Placement, leaving: AbstractSet[JobId]) -> tuple[Neighbour, ...]:
         if self._crowd is None:
@@ -195,8 +195,7 @@ class Scratch:
                 lambda: place_gang(waiting.request, self.standing.free, self.rules),
             )
             if isinstance(answer, Placement):
-                if self.policy.ranks is None:
-                    self.offers[number] = self.offer(answer)
+                self.offers[number] = self.offer(answer)
                 return answer
             known = answer
             self.standing.refuse(waiting.kind, waiting.request, answer)
