@@ -62,7 +62,8 @@ class Records:
         key = (role, tier, tuple(spots))
         found = self._wide.get(key)
         if found is None:
-            self._make_room()
+            # It takes as much memory as so many small ones.
+            self._make_room(len(spots))
             found = self._wide[key] = Placement(
                 assignments=self.assignments(role, spots), tier=tier, tier_name=tier_name
             )
@@ -74,8 +75,8 @@ class Records:
         self._assignments[role, workers][node] = found
         return found
 
-    def _make_room(self) -> None:
-        """For one more. The dicts stay: others have them at hand."""
+    def _make_room(self, records: int = 1) -> None:
+        """For so many more. The dicts stay: others have them at hand."""
         if self._kept >= KEPT_MAX:
             for assignments in self._assignments.values():
                 assignments.clear()
@@ -83,4 +84,4 @@ class Records:
                 placements.clear()
             self._wide.clear()
             self._kept = 0
-        self._kept += 1
+        self._kept += records
