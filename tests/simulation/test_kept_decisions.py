@@ -11,8 +11,9 @@ import pytest
 from scheduler.domain.ids import JobId
 from scheduler.domain.instants import seconds
 from scheduler.domain.knobs import JobOrder, PolicyKnobs
+from scheduler.domain.plan import Plan
 from scheduler.domain.snapshot import RunningGang, Snapshot
-from scheduler.engine.cycle import decide_by_knobs
+from scheduler.engine.cycle import decide_by_knobs, has_nobody_to_move
 from scheduler.engine.decision import Decision, answers_of
 from scheduler.engine.standing import Standing
 from scheduler.policies.registry import POLICIES
@@ -59,6 +60,8 @@ def decided_twice(standing: Standing, snapshot: Snapshot) -> Decision:
     assert by_id(snapshot.on_several_nodes) == by_id(bare.on_several_nodes)
     anew = Standing.of(bare)
     expected = decide_by_knobs(anew, bare)
+    if has_nobody_to_move(standing, snapshot.knobs):
+        assert expected.plan == Plan(made_on=snapshot.version)
     found = decide_by_knobs(standing, snapshot)
     assert found.plan == expected.plan, snapshot.knobs.policy
     now = snapshot.now
@@ -71,5 +74,6 @@ def decided_twice(standing: Standing, snapshot: Snapshot) -> Decision:
 def test_what_is_kept_changes_no_decision(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     run = RestlessWorld(seed)
     monkeypatch.setattr("scheduler.control.loop.decide_by_knobs", decided_twice)
+    monkeypatch.setattr("scheduler.control.loop.has_nobody_to_move", lambda *_: False)
     run.run()
     assert len(run.ended) > 3, f"reproduce with seed={seed}"

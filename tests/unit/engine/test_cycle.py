@@ -13,13 +13,13 @@ from scheduler.domain.placement import BackingOff, BehindHead, Blocked, NeverFit
 from scheduler.domain.plan import Plan
 from scheduler.domain.queue import Queue
 from scheduler.domain.snapshot import Snapshot
-from scheduler.engine.cycle import decide, decide_on
+from scheduler.engine.cycle import decide, decide_by_knobs, decide_on, has_nobody_to_move
 from scheduler.engine.invariants import check_plan
 from scheduler.engine.standing import Standing
 from scheduler.policies.fifo import Fifo
 from scheduler.policies.interface import Offer
 from scheduler.policies.registry import POLICIES, policy_named
-from tests.builders import a_job, a_queue, a_snapshot, at
+from tests.builders import a_cluster, a_job, a_queue, a_running_gang, a_snapshot, at
 from tests.pads import spots
 
 BACKFILL = PolicyKnobs(policy="fifo-backfill")
@@ -208,3 +208,34 @@ def test_what_was_found_by_one_rule_of_placing_is_not_answered_under_another() -
     for placing in (Algorithm.BEST_FIT, Algorithm.FIRST_FIT, Algorithm.BEST_FIT):
         decide_on(standing, seen(placing), Declines)
     assert found == ["r1-n1", "r1-n0", "r1-n1"]
+
+
+def test_dally_has_nobody_to_move_until_a_gang_comes_to_lie_on_several_nodes() -> None:
+    cluster = a_cluster("r1: 8 8")
+    knobs = PolicyKnobs(policy="dally")
+    near, wide = a_job("near", workers=2), a_job("wide", workers=4)
+    snapshot = a_snapshot(cluster, running=[(near, {"r1-n0": 2})], knobs=knobs)
+    standing = Standing.of(snapshot)
+    assert not has_nobody_to_move(standing, knobs), "nobody has looked yet"
+    decide_by_knobs(standing, snapshot)
+    assert has_nobody_to_move(standing, knobs)
+    assert not has_nobody_to_move(standing, PolicyKnobs(policy="las"))
+
+    other = a_running_gang(cluster, a_job("other", workers=2), {"r1-n1": 2})
+    standing.holds((), other.reservations)
+    assert has_nobody_to_move(standing, knobs), "it lies on one node"
+    standing.waits(a_job("waits"))
+    assert not has_nobody_to_move(standing, knobs)
+    standing.waits_no_more(a_job("waits").id)
+    assert has_nobody_to_move(standing, knobs)
+    standing.holds((), a_running_gang(cluster, wide, {"r1-n0": 2, "r1-n1": 2}).reservations)
+    assert not has_nobody_to_move(standing, knobs)
+
+
+def test_dally_looks_for_moves_anew_when_nodes_have_changed() -> None:
+    snapshot = a_snapshot("r1: 8 8", knobs=PolicyKnobs(policy="dally"))
+    standing = Standing.of(snapshot)
+    decide_by_knobs(standing, snapshot)
+    assert has_nobody_to_move(standing, snapshot.knobs)
+    standing.renew(standing.free.tree, snapshot.nodes, ())
+    assert not has_nobody_to_move(standing, snapshot.knobs)
