@@ -100,8 +100,9 @@ class Moves:
     def settled_at(self, gang: RunningGang) -> Instant | None:
         """When all bounds on stopping it are over, if it runs on; None: never, or not by time."""
         job, now, knobs = gang.job, self._snapshot.now, self._knobs(gang.job)
-        if not is_movable(job.spec) or gang.attempt.running_since is None:
+        if not is_movable(job.spec):
             return None
+        # One that is still starting up settles later than this: then it is asked again.
         ran = self._present_run(gang)
         again = bears_it_again_at(job, knobs)
         longer = bears_another_in(job, gang.run_time(now), ran, knobs)

@@ -341,6 +341,17 @@ def test_a_gang_is_not_stopped_before_its_quantum() -> None:
     assert plan.next_wakeup == at(10 * 3600 + 600)
 
 
+def test_the_loop_is_called_when_a_gang_that_starts_up_may_have_run_long_enough() -> None:
+    gang = on(victim(), "r1-n0", since=NOW)
+    starting = replace(
+        gang,
+        job=replace(gang.job, phase=JobPhase.STARTING),
+        attempt=replace(gang.attempt, running_since=None),
+    )
+    world = a_world(a_job("new"), running=[starting, *full(victim())[1:]], knobs=ORDER_STOPS)
+    assert planned(world).next_wakeup == at(10 * 3600 + 1_200)
+
+
 HELD = WaitEpisode(
     began_at=at(0), held=HeldDomain(level=LevelName("rack"), path=("r1",), since=at(0))
 )
