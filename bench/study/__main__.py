@@ -28,6 +28,9 @@ from scheduler.policies.registry import POLICIES
 
 TRACES = tuple(workload.name for workload in WORKLOADS)
 
+INTERRUPTED = 130
+"""The exit code that shells give to what Ctrl-C has ended."""
+
 
 def main() -> int:
     """Returns the exit code."""
@@ -39,6 +42,9 @@ def main() -> int:
     except (OSError, BrokenRunError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from bench.study.live.workload import PacedJob
 from scheduler.domain.codec import DecodeError, from_json, to_json
@@ -117,7 +118,13 @@ def read(file: Path) -> Record | None:
         raise BrokenRecordError(f"{file} is no record of a real run: {error}") from error
 
 
-def write(record: Record, file: Path) -> None:
-    """Keep it."""
+def prepare(file: Path) -> None:
+    """See that a record can be kept there, before it has cost minutes to make. Raises OSError."""
     file.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryFile(dir=file.parent):
+        pass
+
+
+def write(record: Record, file: Path) -> None:
+    """Keep it where that was prepared."""
     file.write_text(to_json(record) + "\n", encoding="utf-8")

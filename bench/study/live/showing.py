@@ -1,14 +1,16 @@
 """`python -m bench.study live`: real runs, each beside its replays, made or read from a folder."""
 
 import argparse
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from bench.reporting import DATA_DIR, Options, Report
 from bench.study.live.comparing import most_apart, report
 from bench.study.live.page import table
-from bench.study.live.record import BrokenRecordError, LiveRun, Record, read, write
+from bench.study.live.record import BrokenRecordError, LiveRun, Record, prepare, read, write
 from bench.study.live.replaying import recorded
 from bench.study.live.running import real_run
 from bench.study.live.service import LiveRunError
@@ -63,8 +65,12 @@ def _record(policy: str, arguments: argparse.Namespace) -> Record:
     file = None if arguments.out is None else arguments.out / f"{policy}.json"
     record = None if file is None else read(file)
     if record is None:
+        if file is not None:
+            prepare(file)
         print(f"a real run of {size.jobs} gangs under {policy}", file=sys.stderr)
-        record = recorded(real_run(policy, size, arguments.seed))
+        with ended_in_order():
+            run = real_run(policy, size, arguments.seed)
+        record = recorded(run)
         if file is not None:
             write(record, file)
         return record
@@ -73,6 +79,16 @@ def _record(policy: str, arguments: argparse.Namespace) -> Record:
         found = f"{len(run.jobs)} gangs of seed {run.seed} under {run.policy}"
         raise BrokenRecordError(f"{file} holds another run: {found}")
     return recorded(run) if arguments.again else record
+
+
+@contextmanager
+def ended_in_order() -> Iterator[None]:
+    """Being told to end is as Ctrl-C: the service and its jobs do not outlive the run."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _told(record: Record) -> list[str]:

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ from bench.study.live.record import (
     write,
 )
 from bench.study.live.replaying import recorded
-from bench.study.live.showing import add_options, show_live
+from bench.study.live.showing import add_options, ended_in_order, show_live
 from bench.study.live.worker import pairs, tier_of
 from bench.study.live.workload import FULL, LOAD, WORKER, PacedJob, drawn, job_file, paced, question
 from scheduler.domain.knobs import PolicyKnobs
@@ -279,3 +280,19 @@ def test_kept_runs_are_shown_and_not_run_again(
     assert show_live(given) == code
     out, err = capsys.readouterr()
     assert said in (err if code else out)
+
+
+def test_a_folder_that_can_not_be_written_is_refused_before_the_run(tmp_path: Path) -> None:
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("", encoding="utf-8")
+    parser = argparse.ArgumentParser()
+    add_options(parser, lambda text: text.split(","))
+    with pytest.raises(FileExistsError):
+        show_live(parser.parse_args(["--quick", "--out", str(in_the_way)]))
+
+
+def test_a_run_that_is_told_to_end_is_ended_as_by_ctrl_c() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), ended_in_order():
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before
