@@ -50,7 +50,8 @@ def decide_on(standing: Standing, snapshot: Snapshot, policy_maker: PolicyMaker)
     _rank_gangs(standing, snapshot, policy)
     if not len(standing.line) and _leaves_alone(policy, standing):
         # Nobody waits, and who runs stays where it is.
-        return Decision(plan=Plan(made_on=snapshot.version, next_wakeup=policy.next_decision_at()))
+        at = _first(policy.next_decision_at(), _next_move_at(policy, standing))
+        return Decision(plan=Plan(made_on=snapshot.version, next_wakeup=at))
     standing.line.sort(policy, snapshot.now)
     scratch = Scratch(
         snapshot=snapshot, standing=standing, policy=policy, walk=standing.line.walk()
@@ -212,10 +213,20 @@ def _with_step_times(snapshot: Snapshot, standing: Standing) -> Snapshot:
 
 
 def _next_wakeup(scratch: Scratch) -> Instant | None:
-    instants = (
+    return _first(
         scratch.standing.line.next_rest_end(),
         scratch.policy.next_decision_at(),
         scratch.standing.ranking.next_change_at() if scratch.snapshot.pending else None,
         scratch.next_wakeup,
     )
+
+
+def _next_move_at(policy: Policy, standing: Standing) -> Instant | None:
+    """When a gang may move to closer GPUs that were free before."""
+    if policy.moves is None or standing.all_lie_well:
+        return None
+    return policy.moves.next_move_at()
+
+
+def _first(*instants: Instant | None) -> Instant | None:
     return min((at for at in instants if at is not None), default=None)

@@ -168,6 +168,10 @@ class Moves(Protocol):
         """Gangs that would gain by closer GPUs, the one that would gain most first."""
         ...
 
+    def next_move_at(self) -> Instant | None:
+        """When by running on one of the slow gangs comes to be one that may move; None: never."""
+        ...
+
     def is_upgrade(self, gang: RunningGang, placement: Placement) -> bool:
         """Whether going there is worth a restart to a running gang."""
         ...

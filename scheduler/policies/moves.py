@@ -99,17 +99,30 @@ class Moves:
 
     def settled_at(self, gang: RunningGang) -> Instant | None:
         """When all bounds on stopping it are over, if it runs on; None: never, or not by time."""
-        job, now, knobs = gang.job, self._snapshot.now, self._knobs(gang.job)
-        if not is_movable(job.spec):
+        if not is_movable(gang.job.spec):
             return None
-        # One that is still starting up settles later than this: then it is asked again.
+        settles_at = self._settles_at(gang)
+        return (
+            None if settles_at is None else max(settles_at, protected_until(gang, self._snapshot))
+        )
+
+    def _settles_at(self, gang: RunningGang) -> Instant | None:
+        """When it will have settled. One that is still starting up does so later than this: then it
+        is asked again."""
+        job, now, knobs = gang.job, self._snapshot.now, self._knobs(gang.job)
         ran = self._present_run(gang)
         again = bears_it_again_at(job, knobs)
         longer = bears_another_in(job, gang.run_time(now), ran, knobs)
         if again is None or longer is None:
             return None
         settles = Duration(max(0, quantum(job.spec, knobs) - ran, longer))
-        return max(after(now, settles), again, protected_until(gang, self._snapshot))
+        return max(after(now, settles), again)
+
+    def next_move_at(self) -> Instant | None:
+        """See interface.Moves."""
+        settles = [self._settles_at(gang) for gang in self.slow_gangs() if self._moves_at_all(gang)]
+        now = self._snapshot.now
+        return min((at for at in settles if at is not None and at > now), default=None)
 
     def price(self, gang: RunningGang) -> Duration:
         """See interface.Moves."""
@@ -169,12 +182,12 @@ class Moves:
         assert times is not None, "the engine brings them"
         return times.step_s(job, placement)
 
+    def _moves_at_all(self, gang: RunningGang) -> bool:
+        """Whether it may move to closer GPUs once it has settled."""
+        return self._knobs(gang.job).upgrades != NetworkMoves.OFF and is_movable(gang.job.spec)
+
     def _may_move(self, gang: RunningGang) -> bool:
-        return (
-            self._knobs(gang.job).upgrades != NetworkMoves.OFF
-            and is_movable(gang.job.spec)
-            and self._has_settled(gang)
-        )
+        return self._moves_at_all(gang) and self._has_settled(gang)
 
     def _may_stop(self, gang: RunningGang, job: Job) -> bool:
         victim = gang.job

@@ -450,3 +450,15 @@ def test_a_job_that_declines_and_is_promised_closer_gpus_is_not_told_to_wait() -
     assert {a.node for a in plan.promise[0].placement.assignments} == {"r1-n0", "r1-n1"}
     # One job in two changes of a plan would be a race against itself.
     assert not plan.waits
+
+
+def test_the_loop_is_called_when_a_gang_may_move_though_nothing_else_happens() -> None:
+    def at_instant(now: Instant) -> Plan:
+        far_apart = on(a_job("s", workers=2, checkpoint=SAVES), "r1-n0", "r2-n0", since=at(600))
+        return planned(a_world(running=[far_apart], now=now))
+
+    settles_at = at(600 + 1_200)
+    before = at_instant(at(900))
+    assert stopped(before) == []
+    assert before.next_wakeup == settles_at
+    assert [each[:2] for each in stopped(at_instant(settles_at))] == [("id-s", StopCause.UPGRADE)]
