@@ -120,7 +120,7 @@ class PolicyKnobs:
 
     # Order.
     order: JobOrder = JobOrder.GITTINS
-    ends_min: int = 50
+    ends_min: int = 5
     """Jobs of a queue that must have ended before their lengths order others."""
     aging_after: Duration = Duration(0)
     """A job that has waited so long since it was submitted goes first; 0: never."""

@@ -93,14 +93,18 @@ class Dally:
     @property
     def ranks(self) -> Ranks | None:
         """Running gangs are kept, and the few that are stopped are chosen one by one; unless the
-        order may stop them."""
+        order may stop them. While ended jobs have taught it nothing it stops nobody: of jobs of one
+        length, each stop only delays the end that would teach that."""
         knobs = self._snapshot.knobs
-        return self if knobs.order_stops and knobs.order in BY_SERVICE else None
+        if not knobs.order_stops or knobs.order not in BY_SERVICE:
+            return None
+        is_waiting_for_ends = knobs.order == JobOrder.GITTINS and not self._order.is_learned
+        return None if is_waiting_for_ends else self
 
     def rank(self, gang: RunningGang) -> Key:
         """See Ranks: in a class running gangs stand before those that wait."""
         job = gang.job
-        head = self._order.key_of_running(gang)[:-2]
+        head = (-job.priority, *self._order.standing_to_stay(gang))
         return (*head, BEFORE_ALL, job.submitted_at, job.id)
 
     def may_stop(self, gang: RunningGang) -> bool:

@@ -12,8 +12,10 @@ which has come to class k ends before class m to the service it is expected to t
     index(k) = max over m of (1 - S(m) / S(k)) / sum for j in k..m-1 of S'(j) / S(k) x width(j)
 
 S(k) is the Kaplan-Meier estimate of reaching class k, from the service of jobs that have ended
-(observed) and of live ones (censored: they will need more than they have had); S'(j) is the mean of
-S(j) and S(j + 1). Nothing here knows how long a job will run.
+(observed), of live ones (censored: they will need more than they have had), and of two supposed
+jobs of a heavy tail, which speak where nothing else is known: of those that come far, half come
+twice as far. S'(j) is the mean of S(j) and S(j + 1), taken in parts of the class. Nothing here
+knows how long a job will run.
 """
 
 from bisect import bisect_right
@@ -21,6 +23,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain, pairwise
 
 from scheduler.domain.instants import SECOND, Duration
 
@@ -70,8 +73,17 @@ def _bounds_up_to(classes: ServiceClasses, service: ServiceTime) -> tuple[Servic
 LAS_CLASSES = ServiceClasses((3_600 * SECOND,), factor=4)
 GITTINS_CLASSES = ServiceClasses((64 * SECOND,), factor=2)
 
-ENDS_LEAST = 50
-"""Jobs that must have ended before a Gittins index is trusted."""
+ENDS_LEAST = 5
+"""Jobs that must have ended before a Gittins index is used."""
+
+SUPPOSED_JOBS = 2.0
+"""Jobs of a heavy tail that count beside those that were seen."""
+
+SUPPOSED_SCALE = 64 * SECOND
+"""Their chance to need more than x is 1 / (1 + x / scale): a Lomax tail."""
+
+PARTS = 8
+"""In each class, for estimates: of jobs in one part nobody knows who came further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +91,8 @@ class GittinsTable:
     """The index of each class; made by `learned`."""
 
     indices: tuple[float, ...]
-    """By class; beyond the last each has half of that of the class before: what little is known
-    of so long jobs says nothing, and with heavy tails ends grow rarer as 1 / service."""
+    """By class, up to the first that no job has reached; beyond, each has half of that of the class
+    before: of a heavy tail ends grow rarer as 1 / service."""
     ends: int
     """Jobs it was learned from."""
 
@@ -95,55 +107,63 @@ def learned(
     ended: Iterable[ServiceTime], live: Iterable[ServiceTime], *, ends_min: int = ENDS_LEAST
 ) -> GittinsTable | None:
     """The table of past jobs, by their service in all; None if too few have ended."""
-    ends, censored = _counts(ended), _counts(live)
-    count = sum(ends)
-    if count < max(1, ends_min):
+    ends, censored = list(ended), list(live)
+    if len(ends) < max(1, ends_min):
         return None
-    survivals = _survivals(ends, censored)
-    indices = tuple(_index(number, survivals) for number in range(len(survivals) - 1))
-    return GittinsTable(indices, count)
+    # One class further than anybody has come: there only the supposed jobs speak.
+    classes = GITTINS_CLASSES.class_of(max(chain(ends, censored))) + 2
+    survivals = _survivals(_counts(ends, classes), _counts(censored, classes))
+    indices = tuple(_index(number, survivals) for number in range(classes))
+    return GittinsTable(indices, len(ends))
 
 
-def _counts(services: Iterable[ServiceTime]) -> list[int]:
-    every = list(services)
-    if not every:
-        return []
-    # As `class_of` does, with bounds that are looked up once: there are thousands of services.
-    bounds = _bounds_up_to(GITTINS_CLASSES, max(GITTINS_CLASSES.bounds[-1], *every))
-    found = Counter([bisect_right(bounds, service) for service in every])
-    return [found[number] for number in range(max(found) + 1)]
+@lru_cache(maxsize=8)
+def _parts(classes: int) -> tuple[ServiceTime, ...]:
+    """Upper bounds of the parts of that many classes."""
+    bounds = (0, *_bounds(GITTINS_CLASSES, classes))
+    return tuple(
+        below + (above - below) * part // PARTS
+        for below, above in pairwise(bounds)
+        for part in range(1, PARTS + 1)
+    )
+
+
+def _counts(services: Iterable[ServiceTime], classes: int) -> list[int]:
+    """How many of them lie in each part of the classes."""
+    parts = _parts(classes)
+    found = Counter([bisect_right(parts, service) for service in services])
+    return [found[number] for number in range(len(parts))]
 
 
 def _survivals(ends: Sequence[int], censored: Sequence[int]) -> list[float]:
-    """S(0), S(1), ... up to the bound of the last class in which a job has ended.
+    """S at zero and at the upper bound of each part.
 
-    Jobs whose service is known only to lie in or above a class count as half at risk in it.
+    Jobs whose service is known only to lie in or above a part count as half at risk in it.
     """
     at_risk = float(sum(ends) + sum(censored))
+    supposed = SUPPOSED_JOBS
     survivals = [1.0]
-    for number, ended in enumerate(ends):
-        lost = censored[number] if number < len(censored) else 0
-        exposed = at_risk - lost / 2
-        survivals.append(survivals[-1] * (1 - ended / exposed) if exposed else survivals[-1])
+    for ended, lost, bound in zip(ends, censored, _parts(len(ends) // PARTS), strict=True):
+        reach = SUPPOSED_JOBS / (1 + bound / SUPPOSED_SCALE)
+        exposed = at_risk - lost / 2 + supposed
+        survivals.append(survivals[-1] * (1 - (ended + supposed - reach) / exposed))
         at_risk -= ended + lost
+        supposed = reach
     return survivals
 
 
 def _index(number: int, survivals: Sequence[float]) -> float:
-    """The Gittins index of class `number`, in ends per GPU-second."""
-    reached = survivals[number]
-    if reached == 0:
-        return 0.0
+    """The Gittins index of class `number`, in ends per GPU-second.
+
+    Horizons are bounds of classes: among more of them, the best one would often be best by chance.
+    """
+    first = number * PARTS
+    reached = survivals[first]
+    bounds = (0, *_parts(len(survivals) // PARTS))
     best, service = 0.0, 0.0
-    for each in range(number, len(survivals) - 1):
-        service += (survivals[each] + survivals[each + 1]) / 2 / reached * _width_s(each)
-        best = max(best, (1 - survivals[each + 1] / reached) / service)
+    for each in range(first, len(survivals) - 1):
+        width_s = (bounds[each + 1] - bounds[each]) / SECOND
+        service += (survivals[each] + survivals[each + 1]) / 2 / reached * width_s
+        if (each + 1) % PARTS == 0:
+            best = max(best, (1 - survivals[each + 1] / reached) / service)
     return best
-
-
-def _width_s(number: int) -> float:
-    bound = GITTINS_CLASSES.upper_bound(number)
-    assert bound is not None
-    below = GITTINS_CLASSES.upper_bound(number - 1) if number else 0
-    assert below is not None
-    return (bound - below) / SECOND

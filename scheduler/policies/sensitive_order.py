@@ -34,6 +34,10 @@ from scheduler.policies.ordering import (
 GRAIN = Duration(5 * MINUTE)
 """Orders that change with time alone do so this often."""
 
+STAYS = 2.0
+"""How much more likely to end soon a job must be than a gang that is stopped for it: what a stop
+costs is certain, what it gains an estimate."""
+
 QUANTUM_MIN = Duration(1)
 """A job that restarts at no cost has none; before its first step its share is the prior alone."""
 
@@ -127,6 +131,11 @@ class SensitiveOrder:
         job = gang.job
         ran_for = gang.run_time(self._snapshot.now)
         return (-job.priority, *self.standing(job, ran_for), job.submitted_at, job.id)
+
+    def standing_to_stay(self, gang: RunningGang) -> tuple[float | int, ...]:
+        """What a waiting job has to come before to have the gang stopped: twice its index."""
+        index, *others = self.standing(gang.job, gang.run_time(self._snapshot.now))
+        return (STAYS * index if self.is_learned else index, *others)
 
     def standing(self, job: Job, ran_for: Duration) -> tuple[float | int, ...]:
         """What the order goes by after the priority."""
