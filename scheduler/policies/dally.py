@@ -93,13 +93,9 @@ class Dally:
     @property
     def ranks(self) -> Ranks | None:
         """Running gangs are kept, and the few that are stopped are chosen one by one; unless the
-        order may stop them. While ended jobs have taught it nothing it stops nobody: of jobs of one
-        length, each stop only delays the end that would teach that."""
+        order may stop them."""
         knobs = self._snapshot.knobs
-        if not knobs.order_stops or knobs.order not in BY_SERVICE:
-            return None
-        is_waiting_for_ends = knobs.order == JobOrder.GITTINS and not self._order.is_learned
-        return None if is_waiting_for_ends else self
+        return self if knobs.order_stops and knobs.order in BY_SERVICE else None
 
     def rank(self, gang: RunningGang) -> Key:
         """See Ranks: in a class running gangs stand before those that wait."""

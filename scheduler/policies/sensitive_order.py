@@ -133,9 +133,15 @@ class SensitiveOrder:
         return (-job.priority, *self.standing(job, ran_for), job.submitted_at, job.id)
 
     def standing_to_stay(self, gang: RunningGang) -> tuple[float | int, ...]:
-        """What a waiting job has to come before to have the gang stopped: twice its index."""
-        index, *others = self.standing(gang.job, gang.run_time(self._snapshot.now))
-        return (STAYS * index if self.is_learned else index, *others)
+        """What a waiting job has to come before to have the gang stopped.
+
+        Under `gittins` twice its index; and until ended jobs have taught it anything, nobody of its
+        priority does: of jobs of one length, a stop only delays the ends that would teach that.
+        """
+        if self._knobs.order == JobOrder.GITTINS and not self.is_learned:
+            return (0,)
+        place, *others = self.standing(gang.job, gang.run_time(self._snapshot.now))
+        return (STAYS * place if self.is_learned else place, *others)
 
     def standing(self, job: Job, ran_for: Duration) -> tuple[float | int, ...]:
         """What the order goes by after the priority."""

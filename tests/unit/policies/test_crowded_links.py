@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.domain.instants import HOUR, MINUTE, Duration, Instant, after
 from scheduler.domain.job import CheckpointRequest, Job
-from scheduler.domain.knobs import PolicyKnobs, Timers
+from scheduler.domain.knobs import JobOrder, PolicyKnobs, Timers
 from scheduler.domain.patience import TierTimer, WaitEpisode
 from scheduler.domain.placement import BackingOff, WaitingForCloserTier
 from scheduler.domain.plan import Plan
@@ -214,6 +214,7 @@ def test_a_gang_that_gives_way_is_not_met_any_more() -> None:
             running=((old, ACROSS), *HALF),
             now=at(10 * 3600),
             order_stops=True,
+            order=JobOrder.LAS,
         )
     )
     assert [stop.job_id for stop in plan.stop] == [old.id]

@@ -69,10 +69,12 @@ def test_too_few_ends_teach_nothing() -> None:
 
 def test_equal_jobs_gain_index_as_they_near_their_common_end() -> None:
     """All end in class 4 (512 to 1024 GPU-seconds): the further a job is, the sooner it ends."""
-    indices = table([700] * 60).indices
-    assert list(indices) == sorted(indices)
-    # From the start: sure to end within 512 + half of the last 512 GPU-seconds.
-    assert indices[0] == pytest.approx(1 / (512 + 256))
+    indices = table([700] * 600).indices
+    assert list(indices[:5]) == sorted(indices[:5])
+    # From the start: sure to end at about 700 GPU-seconds.
+    assert indices[0] == pytest.approx(1 / 700, rel=0.05)
+    # Who is not done by then is one of a heavy tail.
+    assert indices[5] < indices[0]
 
 
 def test_a_heavy_tail_puts_new_jobs_first_and_long_runners_last() -> None:
@@ -100,11 +102,41 @@ def test_a_live_job_says_nothing_about_what_lies_beyond_its_service() -> None:
     assert young.indices[1] == pytest.approx(table([100.0] * 60).indices[1])
 
 
-def test_beyond_the_longest_job_seen_the_index_halves_with_each_class() -> None:
-    """As if ends grew rarer as 1 / service: who has outlived all that is known goes last."""
+def test_where_nobody_has_come_yet_half_of_those_that_come_far_come_twice_as_far() -> None:
     found = table([50.0] * 50 + [8_100.0] * 50)
-    last = len(found.indices) - 1
-    bounds = [GITTINS_CLASSES.upper_bound(last + beyond) for beyond in range(-1, 4)]
+    unreached = len(found.indices) - 1
+    bounds = [GITTINS_CLASSES.upper_bound(unreached + beyond) for beyond in range(-1, 4)]
     known, *others = (found.index_of(bound) for bound in bounds if bound is not None)
-    assert known == found.indices[-1]
+    # Half of them end in a class of 8192 GPU-seconds, and are there for three quarters of it.
+    assert known == found.indices[-1] == pytest.approx(1 / 2 / (3 / 4 * 8_192), rel=0.05)
     assert others == [known / 2, known / 4, known / 8, known / 16]
+
+
+def test_jobs_that_outlive_the_ended_ones_by_far_are_known_to_last() -> None:
+    """Nobody has ended where 60 live jobs have come far beyond: it is no place to hope for ends."""
+    without, with_live = table([100.0] * 60), table([100.0] * 60, [100_000.0] * 60)
+    assert with_live.index_of(1_000 * SECOND) < without.index_of(1_000 * SECOND) / 5
+
+
+@pytest.mark.parametrize(
+    ("ended", "expected"),
+    [
+        pytest.param([7_500.0] * 40, 0.4, id="all of them further than those that ended"),
+        pytest.param([6_000.0] * 40, 0.4, id="in the same class, where ends are told apart"),
+    ],
+)
+def test_live_jobs_near_the_end_of_a_class_have_outlived_those_that_ended_in_it(
+    ended: list[float], expected: float
+) -> None:
+    """40 of 100 ended, the others have come to just below the bound of the class: a new job is
+    known to end with a chance of 40 % within it, and not of nearly 60 %."""
+    found = table(ended, [8_100.0] * 60)
+    assert found.indices[0] == pytest.approx(expected / (ended[0] * 0.4 + 8_192 * 0.6), rel=0.15)
+
+
+def test_a_single_early_end_among_many_is_no_reason_to_hope_for_the_next() -> None:
+    """Horizons are classes: one end at the very begin of one does not make its index large."""
+    many, one_early = table([6_000.0] * 60), table([6_000.0] * 60 + [4_100.0])
+    assert one_early.index_of(4_096 * SECOND) == pytest.approx(
+        many.index_of(4_096 * SECOND), rel=0.05
+    )

@@ -67,9 +67,11 @@ def ran(name: str, seconds: float, *, priority: int = 0) -> Job:
     )
 
 
-def test_under_fifty_ends_less_service_goes_first_class_by_class() -> None:
+def test_under_five_ends_less_service_goes_first_class_by_class() -> None:
     jobs = (ran("old", 20_000), ran("young", 3_599))
-    assert order(JobOrder.GITTINS, *jobs, past_jobs=ends(*[60] * 49)) == ["young", "old"]
+    past = [20_100.0] * 4
+    assert order(JobOrder.GITTINS, *jobs, past_jobs=ends(*past)) == ["young", "old"]
+    assert order(JobOrder.GITTINS, *jobs, past_jobs=ends(*past, *past)) == ["old", "young"]
 
 
 def test_learned_lengths_put_first_what_is_likely_to_end_soon() -> None:
