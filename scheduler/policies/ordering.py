@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import pairwise
 
 from scheduler.domain.instants import SECOND, Duration
 
@@ -91,8 +91,8 @@ class GittinsTable:
     """The index of each class; made by `learned`."""
 
     indices: tuple[float, ...]
-    """By class, up to the first that no job has reached; beyond, each has half of that of the class
-    before: of a heavy tail ends grow rarer as 1 / service."""
+    """By class, up to the next one after the last in which a job has ended; beyond, each has half
+    of that of the class before: of a heavy tail ends grow rarer as 1 / service."""
     ends: int
     """Jobs it was learned from."""
 
@@ -110,8 +110,8 @@ def learned(
     ends, censored = list(ended), list(live)
     if len(ends) < max(1, ends_min):
         return None
-    # One class further than anybody has come: there only the supposed jobs speak.
-    classes = GITTINS_CLASSES.class_of(max(chain(ends, censored))) + 2
+    # Beyond the next one after the last in which a job has ended, live ones tell too little.
+    classes = GITTINS_CLASSES.class_of(max(ends)) + 2
     survivals = _survivals(_counts(ends, classes), _counts(censored, classes))
     indices = tuple(_index(number, survivals) for number in range(classes))
     return GittinsTable(indices, len(ends))
@@ -129,10 +129,10 @@ def _parts(classes: int) -> tuple[ServiceTime, ...]:
 
 
 def _counts(services: Iterable[ServiceTime], classes: int) -> list[int]:
-    """How many of them lie in each part of the classes."""
+    """How many of them lie in each part of the classes, and beyond the last."""
     parts = _parts(classes)
     found = Counter([bisect_right(parts, service) for service in services])
-    return [found[number] for number in range(len(parts))]
+    return [found[number] for number in range(len(parts) + 1)]
 
 
 def _survivals(ends: Sequence[int], censored: Sequence[int]) -> list[float]:
@@ -143,7 +143,8 @@ def _survivals(ends: Sequence[int], censored: Sequence[int]) -> list[float]:
     at_risk = float(sum(ends) + sum(censored))
     supposed = SUPPOSED_JOBS
     survivals = [1.0]
-    for ended, lost, bound in zip(ends, censored, _parts(len(ends) // PARTS), strict=True):
+    for number, bound in enumerate(_parts(len(ends) // PARTS)):
+        ended, lost = ends[number], censored[number]
         reach = SUPPOSED_JOBS / (1 + bound / SUPPOSED_SCALE)
         exposed = at_risk - lost / 2 + supposed
         survivals.append(survivals[-1] * (1 - (ended + supposed - reach) / exposed))

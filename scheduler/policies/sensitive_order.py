@@ -34,9 +34,12 @@ from scheduler.policies.ordering import (
 GRAIN = Duration(5 * MINUTE)
 """Orders that change with time alone do so this often."""
 
-STAYS = 2.0
-"""How much more likely to end soon a job must be than a gang that is stopped for it: what a stop
-costs is certain, what it gains an estimate."""
+BEGUN = 2.5
+"""How many times the Gittins index counts of a job that has run before. Of one that has not nothing
+is known but what others did."""
+
+RUNS = 3.0
+"""The same of a gang that runs: what a stop costs is certain, what it gains an estimate."""
 
 QUANTUM_MIN = Duration(1)
 """A job that restarts at no cost has none; before its first step its share is the prior alone."""
@@ -124,7 +127,10 @@ class SensitiveOrder:
 
     def key(self, job: Job) -> Key:
         """Place of a waiting job; smaller goes first."""
-        return (-job.priority, *self.standing(job, job.ran_for), job.submitted_at, job.id)
+        place, *others = self.standing(job, job.ran_for)
+        if self.is_learned and job.ran_for:
+            place *= BEGUN
+        return (-job.priority, place, *others, job.submitted_at, job.id)
 
     def key_of_running(self, gang: RunningGang) -> Key:
         """Place of a gang that runs, among those keys."""
@@ -133,15 +139,15 @@ class SensitiveOrder:
         return (-job.priority, *self.standing(job, ran_for), job.submitted_at, job.id)
 
     def standing_to_stay(self, gang: RunningGang) -> tuple[float | int, ...]:
-        """What a waiting job has to come before to have the gang stopped.
+        """What the key of a waiting job of its priority has to come before to have it stopped.
 
-        Under `gittins` twice its index; and until ended jobs have taught it anything, nobody of its
-        priority does: of jobs of one length, a stop only delays the ends that would teach that.
+        Until ended jobs have taught `gittins` anything none does: of jobs of one length, a stop
+        only delays the ends that would teach that.
         """
         if self._knobs.order == JobOrder.GITTINS and not self.is_learned:
             return (0,)
         place, *others = self.standing(gang.job, gang.run_time(self._snapshot.now))
-        return (STAYS * place if self.is_learned else place, *others)
+        return (RUNS * place if self.is_learned else place, *others)
 
     def standing(self, job: Job, ran_for: Duration) -> tuple[float | int, ...]:
         """What the order goes by after the priority."""
