@@ -1,6 +1,7 @@
 """The order of jobs under Dally: priority, then what the knob `order` says, then submission, id.
 
-    gittins   the Gittins index of attained GPU time, learned from ended jobs; `las` until then
+    gittins   the Gittins index of attained GPU time, learned from ended jobs, a multiple of it for
+              jobs that have run and another for gangs that run; `las` until it is learned
     las       attained GPU time in classes of 3600 x 4^k GPU-seconds
     n1        share of computation in all run time, smallest first: who communicates most
     n2        the same over the time since submission

@@ -1,102 +1,23 @@
 """Whom Dally stops so that a gang runs closer together, when gangs move, who is left alone."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
 from scheduler.domain.communication import CommunicationProfile
-from scheduler.domain.ids import JobId, LevelName, NodeName
+from scheduler.domain.ids import NodeName
 from scheduler.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant
-from scheduler.domain.job import CheckpointRequest, Job, JobPhase, StopCause
+from scheduler.domain.job import Job, JobPhase, StopCause
 from scheduler.domain.knobs import JobOrder, NetworkMoves, PolicyKnobs
 from scheduler.domain.patience import Evictions, HeldDomain, WaitEpisode
 from scheduler.domain.plan import Plan
-from scheduler.domain.snapshot import Measured, RunningGang, Snapshot
-from scheduler.engine.cycle import decide
-from scheduler.engine.invariants import check_plan
-from scheduler.policies.registry import policy_named
-from tests.builders import a_cluster, a_job, a_running_gang, a_snapshot, at
+from scheduler.domain.snapshot import RunningGang
+from tests.builders import a_job, at
 from tests.step_times import SaidStepTimes
-
-SAVES = CheckpointRequest(
-    path="/ckpt", every=Duration(10 * MINUTE), restart_cost=Duration(30 * SECOND), is_declared=True
-)
-NOW = at(10 * 3600)
-SLOW = (1.0, 1.0, 3.0)
-
-
-@dataclass(frozen=True)
-class SaidLosses:
-    """Jobs by id that were measured to run so much slower than at their best tier."""
-
-    lost: Mapping[JobId, float]
-
-    def of(self, job_id: JobId) -> Measured | None:
-        """See Measurements."""
-        slowdown = self.lost.get(job_id)
-        if slowdown is None:
-            return None
-        return Measured(steps=100, step_s=1.0, compute_s=360, best_s=3600 / slowdown, run_s=3600)
-
-
-def victim(name: str = "v", **changes: object) -> Job:
-    """A job of one node that has run for very long, and says that it stands being stopped."""
-    job = a_job(name, checkpoint=SAVES)
-    return replace(job, ran_for=Duration(400 * HOUR), **changes)  # type: ignore[arg-type]  # any field
-
-
-def hurt(
-    name: str = "s", *, checkpoint_of: CheckpointRequest | None = None, **changes: object
-) -> Job:
-    """A gang of two nodes that was stopped before, and lost much by distance."""
-    checkpoint = checkpoint_of or CheckpointRequest()
-    job = replace(
-        a_job(name, workers=2, checkpoint=checkpoint),
-        ran_for=Duration(HOUR),
-        first_started_at=at(1),
-    )
-    return replace(job, **changes)  # type: ignore[arg-type]  # any field
-
-
-def a_world(
-    *pending: Job,
-    running: Sequence[RunningGang],
-    lost: Mapping[str, float] | None = None,
-    knobs: PolicyKnobs | None = None,
-    now: Instant = NOW,
-) -> Snapshot:
-    snapshot = a_snapshot(
-        "r1: 8 8\nr2: 8 8",
-        pending=pending,
-        now=now,
-        knobs=replace(knobs or PolicyKnobs(), policy="dally"),
-    )
-    losses = {JobId(f"id-{name}"): by for name, by in (lost or {"s": 3.0}).items()}
-    return replace(
-        snapshot,
-        holding=tuple(running),
-        step_times=SaidStepTimes({"s": SLOW, "m": SLOW}),
-        measured=SaidLosses(losses),
-    )
-
-
-def on(job: Job, *nodes: str, since: Instant = Instant(0)) -> RunningGang:
-    """The job on these nodes, one worker on each."""
-    return a_running_gang(a_cluster("r1: 8 8\nr2: 8 8"), job, dict.fromkeys(nodes, 1), since=since)
-
-
-def planned(snapshot: Snapshot) -> Plan:
-    plan = decide(snapshot, policy_named("dally"))
-    check_plan(snapshot, plan)
-    return plan
-
-
-def stopped(plan: Plan) -> list[tuple[str, StopCause, str | None]]:
-    return [(stop.job_id, stop.cause, stop.beneficiary) for stop in plan.stop]
+from tests.unit.policies.moves_world import NOW, SAVES, a_world, hurt, on, planned, stopped, victim
 
 
 # One node of each rack is free: 16 GPUs across racks, and one gang of one node too much for one.
@@ -287,169 +208,6 @@ def test_the_gpus_a_gang_moves_to_are_nobody_elses() -> None:
 def test_upgrades_are_a_knob() -> None:
     knobs = PolicyKnobs(upgrades=NetworkMoves.OFF)
     assert not stopped(planned(a_world(running=[spread()], knobs=knobs)))
-
-
-# Stopping for the order.
-
-ORDER_STOPS = PolicyKnobs(order_stops=True, order=JobOrder.LAS)
-
-
-def full(first: Job) -> list[RunningGang]:
-    """Every node is held: by the one in question, and by three that stand no stop."""
-    others = [a_job(f"other-{number}") for number in range(3)]
-    nodes = ("r1-n1", "r2-n0", "r2-n1")
-    return [on(first, "r1-n0"), *(on(o, n) for o, n in zip(others, nodes, strict=True))]
-
-
-def test_a_gang_of_a_later_class_gives_way_to_a_new_job_if_the_order_may_stop() -> None:
-    new = a_job("new")
-    plan = planned(a_world(new, running=full(victim()), knobs=ORDER_STOPS))
-    assert stopped(plan) == [("id-v", StopCause.PREEMPT, "id-new")]
-    assert {a.node for a in plan.promise[0].placement.assignments} == {"r1-n0"}
-    assert stopped(planned(a_world(new, running=full(victim())))) == []
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        pytest.param({"spec": a_job().spec}, id="neither a checkpoint nor preemptible"),
-        pytest.param({"priority": 5}, id="of higher priority"),
-        pytest.param(
-            {"evictions": Evictions(recent=(at(9.5 * 3600),) * 3)}, id="stopped thrice an hour"
-        ),
-        pytest.param(
-            {"evictions": Evictions(lost=Duration(41 * HOUR))}, id="has lost a tenth already"
-        ),
-        pytest.param({"spec": a_job(checkpoint=SAVES, iterations=101).spec}, id="nearly done"),
-    ],
-)
-def test_the_order_stops_no_gang(changes: dict[str, Any]) -> None:
-    world = a_world(a_job("new"), running=full(victim(**changes)), knobs=ORDER_STOPS)
-    assert stopped(planned(world)) == []
-
-
-def test_no_gang_is_stopped_for_a_job_of_its_own_class() -> None:
-    as_old = replace(a_job("new"), ran_for=Duration(400 * HOUR))
-    assert stopped(planned(a_world(as_old, running=full(victim()), knobs=ORDER_STOPS))) == []
-
-
-def test_a_gang_is_not_stopped_before_its_quantum() -> None:
-    young = [on(victim(), "r1-n0", since=at(10 * 3600 - 600)), *full(victim())[1:]]
-    plan = planned(a_world(a_job("new"), running=young, knobs=ORDER_STOPS))
-    assert stopped(plan) == []
-    # The loop is called when it has run for two checkpoint intervals.
-    assert plan.next_wakeup == at(10 * 3600 + 600)
-
-
-def test_the_loop_is_called_when_a_gang_that_starts_up_may_have_run_long_enough() -> None:
-    gang = on(victim(), "r1-n0", since=NOW)
-    starting = replace(
-        gang,
-        job=replace(gang.job, phase=JobPhase.STARTING),
-        attempt=replace(gang.attempt, running_since=None),
-    )
-    world = a_world(a_job("new"), running=[starting, *full(victim())[1:]], knobs=ORDER_STOPS)
-    assert planned(world).next_wakeup == at(10 * 3600 + 1_200)
-
-
-HELD = WaitEpisode(
-    began_at=at(0), held=HeldDomain(level=LevelName("rack"), path=("r1",), since=at(0))
-)
-
-
-@pytest.mark.parametrize(
-    ("changes", "since_s", "end_s"),
-    [
-        pytest.param(
-            {"evictions": Evictions(recent=(at(35_000), at(35_500), at(35_600)))},
-            0,
-            35_000 + 3600 + 1e-6,
-            id="thrice in an hour",
-        ),
-        pytest.param(
-            {"ran_for": Duration(0), "evictions": Evictions(lost=Duration(3600 * SECOND))},
-            0,
-            # 3630 s are a tenth of 36,300 s, and the next checkpoint after that is at 36,600 s.
-            36_600,
-            id="a tenth of its run time",
-        ),
-        pytest.param(
-            {"submitted_at": at(1_000), "waiting": HELD}, 33_000, 33_000 + 16_000, id="protection"
-        ),
-    ],
-)
-def test_the_loop_is_called_when_the_bounds_on_a_stop_end(
-    changes: dict[str, Any], since_s: float, end_s: float
-) -> None:
-    def at_instant(now: Instant) -> Plan:
-        gang = on(replace(victim(), **changes), "r1-n0", since=at(since_s))
-        return planned(
-            a_world(a_job("new"), running=[gang, *full(victim())[1:]], knobs=ORDER_STOPS, now=now)
-        )
-
-    plan = at_instant(NOW)
-    assert stopped(plan) == []
-    assert plan.next_wakeup == at(end_s)
-    assert [each[0] for each in stopped(at_instant(at(end_s)))] == ["id-v"]
-
-
-DAY = at(24 * 3600)
-
-
-def an_elder() -> Job:
-    """A gang of two nodes that has waited for a day, and that the order puts behind all others."""
-    return replace(a_job("m", workers=2), ran_for=Duration(2_000 * HOUR))
-
-
-def test_who_holds_a_domain_has_gangs_stopped_for_it_that_the_order_puts_before_it() -> None:
-    running = [on(victim(f"v{n}"), f"r{n // 2 + 1}-n{n % 2}") for n in range(4)]
-    before = planned(a_world(an_elder(), running=running, knobs=ORDER_STOPS, now=Instant(DAY - 1)))
-    assert stopped(before) == []
-    plan = planned(a_world(an_elder(), running=running, knobs=ORDER_STOPS, now=DAY))
-    assert [each[2] for each in stopped(plan)] == ["id-m"] * 2
-    assert len({a.node[:2] for a in plan.promise[0].placement.assignments}) == 1
-    assert not plan.waits
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        pytest.param({"spec": a_job().spec}, id="neither a checkpoint nor preemptible"),
-        pytest.param({"priority": 5}, id="of higher priority"),
-        pytest.param(
-            {"evictions": Evictions(lost=Duration(45 * HOUR))}, id="has lost a tenth already"
-        ),
-    ],
-)
-def test_a_domain_is_held_where_too_few_gangs_may_be_stopped(changes: dict[str, Any]) -> None:
-    names = {"r1-n0": "v1", "r1-n1": "v2", "r2-n0": "v3", "r2-n1": "v4"}
-    running = [
-        on(victim(name, **(changes if name in ("v1", "v3") else {})), node)
-        for node, name in names.items()
-    ]
-    new = a_job("new", submitted_at=at(9))
-    plan = planned(a_world(an_elder(), new, running=running, knobs=ORDER_STOPS, now=DAY))
-    held = [wait.episode.held for wait in plan.waits]
-    assert [each and each.path for each in held] == [("r1",)]
-    # In the domain nobody is stopped for others; elsewhere the order goes on.
-    assert stopped(plan) == [("id-v4", StopCause.PREEMPT, "id-new")]
-
-
-def test_jobs_still_hold_out_for_closer_gpus_where_the_order_may_stop() -> None:
-    two = a_job("s", workers=2)
-    running = [on(a_job("other"), "r1-n0"), on(a_job("another"), "r2-n0")]
-    plan = planned(a_world(two, running=running, knobs=ORDER_STOPS))
-    assert not plan.start
-    assert [wait.job_id for wait in plan.waits] == ["id-s"]
-
-
-def test_a_job_that_declines_and_is_promised_closer_gpus_is_not_told_to_wait() -> None:
-    # The other nodes of both racks are free: it declines them, and r1-n0 is left to it.
-    running = [on(victim(), "r1-n0"), on(a_job("other"), "r2-n0")]
-    plan = planned(a_world(a_job("s", workers=2), running=running, knobs=ORDER_STOPS))
-    assert {a.node for a in plan.promise[0].placement.assignments} == {"r1-n0", "r1-n1"}
-    # One job in two changes of a plan would be a race against itself.
-    assert not plan.waits
 
 
 def test_the_loop_is_called_when_a_gang_may_move_though_nothing_else_happens() -> None:

@@ -17,7 +17,7 @@ from scheduler.domain.topology import topology_tree
 from scheduler.domain.waits import JobEnd
 from scheduler.engine.ladders import Ladders
 from scheduler.policies.sensitive_order import SensitiveOrder
-from tests.builders import a_job, a_snapshot, at
+from tests.builders import a_cluster, a_job, a_running_gang, a_snapshot, at
 from tests.step_times import SaidStepTimes
 
 
@@ -80,6 +80,32 @@ def test_learned_lengths_put_first_what_is_likely_to_end_soon() -> None:
     jobs = (ran("middle", 100), ran("nearly done", 17_000))
     assert order(JobOrder.GITTINS, *jobs, past_jobs=past) == ["nearly done", "middle"]
     assert order(JobOrder.LAS, *jobs, past_jobs=past) == ["middle", "nearly done"]
+
+
+@pytest.mark.parametrize(
+    ("begun_s", "first"),
+    [
+        # In a heavy tail an index falls by half with each class: 64 to 128, 128 to 256 ...
+        pytest.param(100, "begun", id="a class further"),
+        pytest.param(1_000, "new", id="four classes further"),
+    ],
+)
+def test_who_has_begun_goes_on_unless_a_new_job_is_far_more_likely_to_end_soon(
+    begun_s: float, first: str
+) -> None:
+    heavy = ends(*[40.0 * 2**k for k in range(12) for _ in range(2 ** (11 - k))])
+    new, begun = ran("new", 0), ran("begun", begun_s)
+    assert order(JobOrder.GITTINS, new, begun, past_jobs=heavy)[0] == first
+
+
+def test_a_gang_that_runs_stands_before_one_like_it_that_waits() -> None:
+    """A stop has a certain price: by a fifth more than the same job waiting."""
+    job = ran("waits", 4_000)
+    runs = a_running_gang(a_cluster("r1: 8 8"), ran("runs", 4_000), {"r1-n0": 1}, since=at(7200))
+    snapshot = replace(a_snapshot(now=at(7200)), past_jobs=ends(*[8_000.0] * 60))
+    places = SensitiveOrder(snapshot)
+    waiting = places.key(job)[1]
+    assert places.standing_to_stay(runs)[0] == pytest.approx(1.2 * float(waiting))
 
 
 @pytest.mark.parametrize("kind", list(JobOrder))
