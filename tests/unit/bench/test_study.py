@@ -13,8 +13,12 @@ from bench.study.plotting import plot
 from bench.study.reading import BrokenRunError, CellRuns, cells_of, stored_runs
 from bench.study.running import file_of, missing, other_size
 from bench.study.telling import figures, page
-from bench.study.variants import OURS, ablations, variants
+from bench.study.variants import OURS, SUSPENDING, ablations, variants
 from scheduler.domain.instants import SECOND, Duration, Instant
+from simulator.replay import replay
+from simulator.staging import staged
+from simulator.topology_file import plain_topology
+from simulator.traces.formats import Trace
 from simulator.traces.job import TraceJob
 from simulator.workload import load_of
 from tests.source_tree import ROOT
@@ -131,6 +135,21 @@ def test_every_ablation_differs_from_ours_in_one_thing() -> None:
             facts = {"knobs", "view", "costs"}
             differing = [f for f in facts if getattr(each, f) != getattr(plain, f)]
             assert len(differing) == 1
+
+
+@pytest.mark.parametrize("policy", sorted(SUSPENDING))
+def test_gangs_of_policies_that_suspend_lose_no_work_by_a_stop(policy: str) -> None:
+    """Stopped every few minutes, they would never end: checkpoints are ten minutes apart."""
+    variant = next(each for each in variants() if each.name == policy)
+    jobs = tuple(
+        replace(a_trace_job(at_s=number, runs_s=3_600), gpus=8, row=number, name=f"j{number}")
+        for number in range(1, 4)
+    )
+    trace = Trace(source="three", format="none", jobs=jobs, dropped={}, changed={})
+    one_node = plain_topology(nodes=1, gpus_per_node=8, racks=1)
+    outcome = replay(staged(trace, one_node, variant.options(CELL, 0)).scenario)
+    assert sum(job.preemptions for job in outcome.jobs) > 0
+    assert [job.lost for job in outcome.jobs] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
