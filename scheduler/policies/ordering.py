@@ -160,6 +160,9 @@ def _index(number: int, survivals: Sequence[float]) -> float:
     """
     first = number * PARTS
     reached = survivals[first]
+    if not reached:
+        # Services so large that the supposed jobs are lost to rounding.
+        return 0.0
     bounds = (0, *_parts(len(survivals) // PARTS))
     best, service = 0.0, 0.0
     for each in range(first, len(survivals) - 1):

@@ -1,6 +1,8 @@
 """Classes of attained service and the Gittins index."""
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import example, given
 
 from scheduler.domain.instants import SECOND
 from scheduler.policies.ordering import (
@@ -138,3 +140,15 @@ def test_a_single_end_at_the_begin_of_a_class_is_no_reason_to_hope_for_the_next(
     assert one_early.index_of(4_096 * SECOND) == pytest.approx(
         many.index_of(4_096 * SECOND), rel=0.05
     )
+
+
+@given(
+    ended=st.lists(st.integers(0, 10**30), min_size=1, max_size=30),
+    live=st.lists(st.integers(0, 10**30), max_size=30),
+)
+@example(ended=[10**30], live=[1])
+def test_an_index_is_a_number_whatever_jobs_have_had(ended: list[int], live: list[int]) -> None:
+    found = learned(ended, live, ends_min=1)
+    assert found is not None
+    assert all(0.0 <= index < 1.0 for index in found.indices)
+    assert all(found.index_of(service) >= found.index_of(4 * 10**30) for service in live)
