@@ -51,8 +51,10 @@ KNOB_TEXTS: Final[Mapping[str, str]] = {
     "tuner_accepted_min": "With fewer accepted waits, smaller gangs are looked at.",
     "order": "What goes first in a priority: `gittins` (learned from ended jobs), `las`, or the "
     "network-sensitive `n1`, `n2`, `n3`, `n4`.",
-    "ends_min": "Ended jobs needed before `gittins` replaces `las`.",
-    "aging_after": "A job that has waited so long goes first; 0: never.",
+    "ends_min": "Succeeded jobs needed before `gittins` replaces `las`, and of a queue before it "
+    "has its own lengths. "
+    "What has ended is looked at when five more have, later a tenth more.",
+    "aging_after": "A job that has not started for so long goes first; 0: never.",
     "hold_after": "A job that has not started for so long holds a domain for itself; 0: never.",
     "hold_share_max": "Share of the GPUs that held domains may have together.",
     "protected_share": "A job that held a domain is not stopped for as long as it held it, and "
@@ -61,8 +63,9 @@ KNOB_TEXTS: Final[Mapping[str, str]] = {
     "`same-queue` or `on` (also borrowed GPUs of other queues).",
     "upgrades": "Whether a gang moves to closer GPUs: `off`, `same-queue` or `on`.",
     "order_stops": "Whether a gang that declares a checkpoint or `preemptible: true` is stopped "
-    "for a job of an earlier class (orders `gittins`, `las`, `n4`), whatever its queue, and as "
-    "gently as for proximity.",
+    "for a job that the order puts before it (by a class with `las` and `n4`; with `gittins`, "
+    "once it is learned, by a multiple of the index), whatever its queue, and as gently as for "
+    "proximity.",
     "preemption_margin": "By what share a victim's key must be worse, with orders n1 to n4.",
     "benefit_min": "GPU time saved by a stop or move, divided by its cost, is at least this.",
     "lost_share_max": "Share of its run time that stops and moves may cost a job.",

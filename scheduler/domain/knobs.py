@@ -121,9 +121,9 @@ class PolicyKnobs:
     # Order.
     order: JobOrder = JobOrder.GITTINS
     ends_min: int = 5
-    """Jobs of a queue that must have ended before their lengths order others."""
+    """Jobs that must have succeeded before lengths order others; of a queue, for its own."""
     aging_after: Duration = Duration(0)
-    """A job that has waited so long since it was submitted goes first; 0: never."""
+    """A job that has not started for so long since it was submitted goes first; 0: never."""
 
     # Large gangs.
     hold_after: Duration = Duration(24 * HOUR)

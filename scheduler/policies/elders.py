@@ -2,7 +2,8 @@
 
 Under any order a large gang starves behind a stream of small jobs. One that has not started for
 `hold_after` keeps a topology domain free for itself; what is expected to end in time may still
-start there. Aging (`aging_after`) puts every such job first, and is off unless chosen.
+start there. Aging (`aging_after`) puts every such job first, and is off unless chosen. Neither does
+anything for a job that has run before and waits again.
 """
 
 from math import ceil

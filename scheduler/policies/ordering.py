@@ -16,6 +16,9 @@ S(k) is the Kaplan-Meier estimate of reaching class k, from the service of jobs 
 jobs of a heavy tail, which speak where nothing else is known: of those that come far, half come
 twice as far. S'(j) is the mean of S(j) and S(j + 1), taken in parts of the class. Nothing here
 knows how long a job will run.
+
+The index is that of J. C. Gittins (1979), the estimate that of E. L. Kaplan and P. Meier (1958), by
+parts of classes as in a life table: who is lost in a part counts as half at risk in it.
 """
 
 from bisect import bisect_right
@@ -73,9 +76,6 @@ def _bounds_up_to(classes: ServiceClasses, service: ServiceTime) -> tuple[Servic
 LAS_CLASSES = ServiceClasses((3_600 * SECOND,), factor=4)
 GITTINS_CLASSES = ServiceClasses((64 * SECOND,), factor=2)
 
-ENDS_LEAST = 5
-"""Jobs that must have ended before a Gittins index is used."""
-
 SUPPOSED_JOBS = 2.0
 """Jobs of a heavy tail that count beside those that were seen."""
 
@@ -104,7 +104,7 @@ class GittinsTable:
 
 
 def learned(
-    ended: Iterable[ServiceTime], live: Iterable[ServiceTime], *, ends_min: int = ENDS_LEAST
+    ended: Iterable[ServiceTime], live: Iterable[ServiceTime], *, ends_min: int
 ) -> GittinsTable | None:
     """The table of past jobs, by their service in all; None if too few have ended."""
     ends, censored = list(ended), list(live)

@@ -1,12 +1,13 @@
 """Classes of attained service and the Gittins index."""
 
+from itertools import pairwise
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis import example, given
 
 from scheduler.domain.instants import SECOND
 from scheduler.policies.ordering import (
-    ENDS_LEAST,
     GITTINS_CLASSES,
     LAS_CLASSES,
     GittinsTable,
@@ -19,7 +20,8 @@ TIRESIAS = ServiceClasses((3_250 * SECOND, 7_200 * SECOND))
 
 def table(ended: list[float], live: list[float] | None = None) -> GittinsTable:
     """A table learned from services in GPU-seconds."""
-    found = learned([round(s * SECOND) for s in ended], [round(s * SECOND) for s in live or []])
+    services, had = ([round(s * SECOND) for s in each] for each in (ended, live or []))
+    found = learned(services, had, ends_min=1)
     assert found is not None
     return found
 
@@ -65,8 +67,46 @@ def test_leaving_is_rounded_up_to_where_the_class_has_changed() -> None:
     assert TIRESIAS.class_of(1 + 3 * (left - 1)) == 0
 
 
-def test_too_few_ends_teach_nothing() -> None:
-    assert learned([SECOND] * (ENDS_LEAST - 1), []) is None
+@pytest.mark.parametrize(
+    ("ended", "ends_min"),
+    [
+        pytest.param(4, 5, id="one too few"),
+        pytest.param(0, 1, id="none, and one is asked for"),
+        pytest.param(0, 0, id="none, and none is asked for"),
+    ],
+)
+def test_too_few_ends_teach_nothing(ended: int, ends_min: int) -> None:
+    assert learned([SECOND] * ended, [SECOND] * 1_000, ends_min=ends_min) is None
+
+
+@pytest.mark.parametrize("ended_s", [0.0, 60.0, 1e12])
+def test_five_ends_are_enough_wherever_they_lie(ended_s: float) -> None:
+    found = learned([round(ended_s * SECOND)] * 5, [], ends_min=5)
+    assert found is not None
+    assert found.ends == 5
+    assert all(index > 0 for index in found.indices)
+
+
+@given(ended=st.lists(st.integers(0, 10**6), min_size=1, max_size=9))
+@example(ended=[100])
+@example(ended=[63, 64, 5_000])
+def test_without_live_jobs_chances_are_shares_of_those_seen_and_two_supposed(
+    ended: list[int],
+) -> None:
+    def come_to(service_s: float) -> float:
+        return sum(each >= service_s for each in ended) + 2 / (1 + service_s / 64)
+
+    def index(begin_s: int, end_s: int, parts: list[float]) -> float:
+        inside = [each for each in parts if begin_s <= each <= end_s]
+        spent = sum((come_to(a) + come_to(b)) / 2 * (b - a) for a, b in pairwise(inside))
+        return (come_to(begin_s) - come_to(end_s)) / spent
+
+    found = table([float(each) for each in ended])
+    bounds = [0, *(64 * 2**n for n in range(len(found.indices)))]
+    parts = sorted({a + (b - a) * n / 8 for a, b in pairwise(bounds) for n in range(9)})
+    for number, begin_s in enumerate(bounds[:-1]):
+        best = max(index(begin_s, end_s, parts) for end_s in bounds[number + 1 :])
+        assert found.indices[number] == pytest.approx(best)
 
 
 def test_equal_jobs_gain_index_as_they_near_their_common_end() -> None:
@@ -121,6 +161,14 @@ def test_live_jobs_far_beyond_all_ends_lower_the_index_of_the_next_class_alone()
     assert len(with_live.indices) == len(without.indices)
     assert with_live.indices[-1] < without.indices[-1] / 5
     assert with_live.index_of(1_000 * SECOND) == with_live.index_of(500 * SECOND) / 2
+
+
+def test_a_live_job_in_the_part_in_which_others_ended_was_half_at_risk() -> None:
+    """600 of 1800 ended, for of the 400 that have come no further half were there to end."""
+    found = table([4_100.0] * 600, [4_100.0] * 400 + [9_000_000.0] * 1_000)
+    parts_s = [512, 8_192 - 4_096 - 512]
+    expected = (1 / 3) / (5 / 6 * parts_s[0] + 2 / 3 * parts_s[1])
+    assert found.index_of(4_100 * SECOND) == pytest.approx(expected, rel=0.01)
 
 
 @pytest.mark.parametrize("ended_s", [4_600.0, 6_000.0, 7_600.0])
