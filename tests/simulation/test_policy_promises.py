@@ -9,7 +9,9 @@ import pytest
 
 from scheduler.domain.ids import JobId
 from scheduler.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant
+from scheduler.domain.job import CheckpointRequest
 from scheduler.domain.knobs import PolicyKnobs
+from scheduler.policies.ordering import GITTINS_CLASSES
 from scheduler.policies.registry import POLICIES
 from simulator.outcome import RunOutcome
 from simulator.replay import Scenario, replay
@@ -23,6 +25,10 @@ from tests.builders import APicture, a_cluster, a_spec
 CLUSTER = a_cluster("\n".join(f"r{rack}: 8 8" for rack in range(4)))
 """64 GPUs."""
 
+
+STANDS_STOPS = CheckpointRequest(
+    path="/c", every=Duration(10 * MINUTE), restart_cost=Duration(30 * SECOND), is_declared=True
+)
 
 ORDER_STOPS = pytest.mark.parametrize(
     "knobs",
@@ -42,7 +48,7 @@ def a_simulated(
         arrival=Instant(round(arrival_h * HOUR)),
         work=Duration(max(SECOND, round(work_h * HOUR))),
         gpus=workers * gpus,
-        spec=a_spec(workers=workers, gpus=gpus),
+        spec=a_spec(workers=workers, gpus=gpus, checkpoint=STANDS_STOPS),
     )
 
 
@@ -90,6 +96,7 @@ def test_t12_a_gang_of_the_whole_cluster_starts_a_day_and_one_length_later_at_mo
     waited = next(job.wait for job in outcome.jobs if job.name == "big")
     longest = max(job.work for job in stream)
     assert waited <= 24 * HOUR + longest
+    assert any(job.preemptions for job in outcome.jobs) == knobs.order_stops
 
 
 @ORDER_STOPS
@@ -98,6 +105,21 @@ def test_t13_a_job_beside_a_stream_of_large_gangs_ends_in_bounded_time(knobs: Po
     lone = a_simulated("lone", arrival_h=5, work_h=6, workers=1, gpus=8)
     outcome = run([*stream, lone], knobs)
     assert next(job.jct for job in outcome.jobs if job.name == "lone") <= 30 * HOUR
+    assert any(job.preemptions for job in outcome.jobs) == knobs.order_stops
+
+
+@pytest.mark.parametrize("work_h", [20, 200])
+def test_t6_long_jobs_share_a_node_by_turns_that_grow_with_what_they_have_had(
+    work_h: float,
+) -> None:
+    short = [alone(f"s{n}", arrival_h=n / 5, work_h=0.1) for n in range(5)]
+    both = [alone(f"long{n}", arrival_h=2 + n, work_h=work_h) for n in range(2)]
+    knobs = PolicyKnobs(policy="dally", order_stops=True)
+    outcome = run([*short, *both], knobs, cluster=ONE_NODE, costs=Costs())
+    for job in outcome.jobs[-2:]:
+        classes = GITTINS_CLASSES.class_of(job.gpus * job.held)
+        # A job gives way at most once in a class of service, and classes double.
+        assert 1 <= job.preemptions <= classes
 
 
 def test_t7_waits_and_runs_add_up_to_the_completion_time() -> None:

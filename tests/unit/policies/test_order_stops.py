@@ -96,6 +96,12 @@ def past(*ran_s: float) -> PastJobs:
     return PastJobs(version=1, ends=tuple(ends))
 
 
+def test_by_classes_of_service_it_is_no_merit_to_have_run_before() -> None:
+    """Class 3 goes before class 6, and twice and a half of it would not."""
+    begun = replace(a_job("new"), ran_for=Duration(4 * HOUR))
+    assert stopped(planned(a_world(begun, running=full(victim()), knobs=ORDER_STOPS)))
+
+
 @pytest.mark.parametrize(
     ("ended_s", "changes", "stops"),
     [

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given
 
 from scheduler.domain.communication import CommunicationProfile
 from scheduler.domain.history import PastJobs
-from scheduler.domain.ids import JobId
+from scheduler.domain.ids import JobId, QueueName
 from scheduler.domain.instants import SECOND, Duration
 from scheduler.domain.job import Job
 from scheduler.domain.knobs import JobOrder, PolicyKnobs
@@ -16,6 +18,7 @@ from scheduler.domain.snapshot import Measured, Snapshot
 from scheduler.domain.topology import topology_tree
 from scheduler.domain.waits import JobEnd
 from scheduler.engine.ladders import Ladders
+from scheduler.policies.dally import Dally
 from scheduler.policies.sensitive_order import SensitiveOrder
 from tests.builders import a_cluster, a_job, a_running_gang, a_snapshot, at
 from tests.step_times import SaidStepTimes
@@ -86,8 +89,8 @@ def test_learned_lengths_put_first_what_is_likely_to_end_soon() -> None:
     ("begun_s", "first"),
     [
         # In a heavy tail an index falls by half with each class: 64 to 128, 128 to 256 ...
-        pytest.param(100, "begun", id="a class further"),
-        pytest.param(1_000, "new", id="four classes further"),
+        pytest.param(200, "begun", id="half as likely"),
+        pytest.param(1_000, "new", id="an eighth as likely"),
     ],
 )
 def test_who_has_begun_goes_on_unless_a_new_job_is_far_more_likely_to_end_soon(
@@ -96,6 +99,40 @@ def test_who_has_begun_goes_on_unless_a_new_job_is_far_more_likely_to_end_soon(
     heavy = ends(*[40.0 * 2**k for k in range(12) for _ in range(2 ** (11 - k))])
     new, begun = ran("new", 0), ran("begun", begun_s)
     assert order(JobOrder.GITTINS, new, begun, past_jobs=heavy)[0] == first
+
+
+def test_the_lengths_of_a_queue_order_its_own_jobs_and_those_of_all_the_others() -> None:
+    past = ends(*[100.0] * 6, *[90_000.0] * 60)
+    short = QueueName("short")
+    of_short = tuple(replace(end, queue=short) for end in past.ends[:6])
+    snapshot = replace(
+        a_snapshot(now=at(7200)), past_jobs=replace(past, ends=of_short + past.ends[6:])
+    )
+    place = SensitiveOrder(snapshot).key
+    new, other = (place(a_job("new", gpus=1, queue=queue))[1] for queue in ("short", "other"))
+    alone = SensitiveOrder(replace(snapshot, past_jobs=replace(past, ends=of_short)))
+    assert new == alone.key(a_job("new", gpus=1, queue="short"))[1]
+    assert float(new) < float(other)
+
+
+@given(
+    ended_s=st.lists(st.integers(0, 10**7), max_size=12),
+    ran_s=st.tuples(st.integers(0, 10**7), st.integers(0, 10**7)),
+    priorities=st.tuples(st.integers(-1, 1), st.integers(-1, 1)),
+    kind=st.sampled_from([JobOrder.GITTINS, JobOrder.LAS, JobOrder.N4]),
+)
+def test_who_is_stopped_for_a_job_does_not_come_back_before_it(
+    ended_s: list[int], ran_s: tuple[int, int], priorities: tuple[int, int], kind: JobOrder
+) -> None:
+    knobs = PolicyKnobs(order=kind, order_stops=True)
+    seen = a_snapshot(now=at(0), knobs=knobs)
+    policy = Dally(replace(seen, past_jobs=ends(*ended_s), step_times=SaidStepTimes({})))
+    jobs = [ran(n, s, priority=p) for n, s, p in zip("ab", ran_s, priorities, strict=True)]
+    waits = [policy.key(job) for job in jobs]
+    stays = [policy.rank(a_running_gang(a_cluster("r1: 8"), job, {"r1-n0": 1})) for job in jobs]
+    assert not (waits[0] < stays[1] and waits[1] < stays[0])
+    # Nor is one stopped for another that is just like it.
+    assert all(stay < wait for stay, wait in zip(stays, waits, strict=True))
 
 
 def test_a_gang_that_runs_stands_before_one_like_it_that_waits() -> None:
