@@ -119,7 +119,8 @@ class SensitiveOrder:
         """Keys made under equal versions go together."""
         order = self._knobs.order
         if order == JobOrder.GITTINS:
-            return (order, self._snapshot.past_jobs.version if self.is_learned else None)
+            past = self._snapshot.past_jobs.version if self.is_learned else None
+            return (order, past, self._knobs.ends_min)
         if order == JobOrder.LAS:
             return (order,)
         # What computing should come to of a step is another with other nodes.

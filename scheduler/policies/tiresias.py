@@ -7,7 +7,6 @@ queue's GPU time once more. Only models most of which lie in one tensor (`skew_m
 their best tier; the others run anywhere.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import replace
 
@@ -20,14 +19,13 @@ from scheduler.network.tensor_skew import tensor_skew
 from scheduler.policies.consolidated import at_best_tier
 from scheduler.policies.interface import Key, Offer, Ranks
 from scheduler.policies.las import RUNNING, TIRESIAS_CLASSES, WAITING
-from scheduler.policies.ordering import GITTINS_CLASSES, LAS_CLASSES, ServiceClasses
 from scheduler.policies.reranked import Reranked, next_instant, runs_on
 from scheduler.policies.sensitive_order import GRAIN, SensitiveOrder
 
 Place = tuple[float | int, ...]
 
 
-class TwoDimensional(Reranked, ABC):
+class TwoDimensional(Reranked):
     """What both have in common: promotion, and who is consolidated."""
 
     @property
@@ -44,14 +42,15 @@ class TwoDimensional(Reranked, ABC):
     def key(self, job: Job) -> Key:
         """See Orders."""
         promoted = self._is_promoted(job, Instant(self._now // GRAIN * GRAIN))
-        place = self._place(job, Duration(0) if promoted else job.ran_for)
-        return (-job.priority, *place, WAITING, job.submitted_at, job.id)
+        counted = Duration(0) if promoted else job.ran_for
+        place = self._place_in_queue(job, counted)
+        return (-job.priority, _queue(job, counted), WAITING, *place, job.submitted_at, job.id)
 
     def rank(self, gang: RunningGang) -> Key:
         """See Ranks."""
         job = gang.job
-        place = self._place(job, self._counted(gang))
-        return (-job.priority, *place, RUNNING, job.submitted_at, job.id)
+        queue = _queue(job, self._counted(gang))
+        return (-job.priority, queue, RUNNING, job.submitted_at, job.id)
 
     def accept(self, job: Job, offer: Offer) -> Blocked | None:
         """Models with a skew at their best tier, the others anywhere."""
@@ -66,11 +65,6 @@ class TwoDimensional(Reranked, ABC):
             return Instant((self._now // GRAIN + 1) * GRAIN)
         return None
 
-    @property
-    def rank_version(self) -> object:
-        """See Ranks: with what is known of past jobs."""
-        return (super().rank_version, self._learned())
-
     def holds_until(self, gang: RunningGang) -> Instant | None:
         """See Ranks: as long as it stays in its queue."""
         return self.changes_at(gang) if runs_on(gang, self._now) else next_instant(self.snapshot)
@@ -78,7 +72,7 @@ class TwoDimensional(Reranked, ABC):
     def changes_at(self, gang: RunningGang) -> Instant | None:
         """See Ranks: when it leaves its queue."""
         gpus = gang.job.spec.gpus
-        left = self._queues().leaves_in(gpus * self._counted(gang), gpus=gpus)
+        left = TIRESIAS_CLASSES.leaves_in(gpus * self._counted(gang), gpus=gpus)
         return None if left is None else after(self._now, left)
 
     @property
@@ -99,13 +93,9 @@ class TwoDimensional(Reranked, ABC):
         was_promoted = self._is_promoted(gang.job, placed_at)
         return Duration(total - gang.job.ran_for) if was_promoted else total
 
-    @abstractmethod
-    def _place(self, job: Job, ran_for: Duration) -> Place:
-        """Where a job stands that has run for so long."""
-
-    @abstractmethod
-    def _queues(self) -> ServiceClasses:
-        """Bounds at which a running gang changes its place."""
+    def _place_in_queue(self, job: Job, ran_for: Duration) -> Place:
+        """Where a job that waits stands in its queue, before its submission counts."""
+        return ()
 
     def _learned(self) -> Hashable:
         """Places go together while this is the same."""
@@ -115,25 +105,25 @@ class TwoDimensional(Reranked, ABC):
 class Tiresias(TwoDimensional):
     """`tiresias`: nothing is known of how long jobs run."""
 
-    def _place(self, job: Job, ran_for: Duration) -> Place:
-        return (TIRESIAS_CLASSES.class_of(job.spec.gpus * ran_for),)
-
-    def _queues(self) -> ServiceClasses:
-        return TIRESIAS_CLASSES
-
 
 class TiresiasGittins(TwoDimensional):
-    """`tiresias-gittins`: the distribution of service is learned from ended jobs."""
+    """`tiresias-gittins`: in a queue those that wait go by a distribution learned from ended jobs.
+
+    Of gangs that run the queue alone counts: the index falls from class to class of service, and
+    by it gangs that were promoted together would stop each other after seconds.
+    """
 
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__(replace(snapshot, knobs=replace(snapshot.knobs, order=JobOrder.GITTINS)))
         self._order = SensitiveOrder(self.snapshot)
 
-    def _place(self, job: Job, ran_for: Duration) -> Place:
+    def _place_in_queue(self, job: Job, ran_for: Duration) -> Place:
         return self._order.standing(job, ran_for)
-
-    def _queues(self) -> ServiceClasses:
-        return GITTINS_CLASSES if self._order.is_learned else LAS_CLASSES
 
     def _learned(self) -> Hashable:
         return self._order.version
+
+
+def _queue(job: Job, ran_for: Duration) -> int:
+    """The queue of a job that counts as having run for so long."""
+    return TIRESIAS_CLASSES.class_of(job.spec.gpus * ran_for)

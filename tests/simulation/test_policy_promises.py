@@ -218,3 +218,19 @@ def stops_of_a_long_job(promote_after: float) -> int:
 def test_under_tiresias_a_job_that_starves_comes_back_into_the_first_queue() -> None:
     assert stops_of_a_long_job(0.0) == 1
     assert stops_of_a_long_job(4.0) > 1
+
+
+def test_under_tiresias_gittins_promoted_jobs_do_not_stop_each_other_every_minute() -> None:
+    """All are promoted together, and have no checkpoint before ten minutes have gone."""
+    one_gpu = a_cluster("r1: 1")
+    early = [
+        a_simulated(f"early-{n}", arrival_h=n / 5, work_h=0.1, workers=1, gpus=1) for n in range(5)
+    ]
+    crowd = [
+        a_simulated(f"late-{n}", arrival_h=2 + n / 1000, work_h=1, workers=1, gpus=1)
+        for n in range(9)
+    ]
+    knobs = PolicyKnobs(policy="tiresias-gittins")
+    outcome = run([*early, *crowd], knobs, cluster=one_gpu, costs=Costs())
+    assert max(job.preemptions for job in outcome.jobs) <= 3
+    assert max(job.end for job in outcome.jobs) <= 14 * HOUR

@@ -187,3 +187,10 @@ def test_places_are_given_anew_with_the_nodes_where_they_depend_on_them(kind: Jo
     is_kept = SensitiveOrder(snapshot).version == SensitiveOrder(other).version
     assert is_kept is (kind in {JobOrder.GITTINS, JobOrder.LAS})
     assert SensitiveOrder(snapshot).version == SensitiveOrder(replace(snapshot)).version
+
+
+def test_places_are_given_anew_when_the_knob_asks_for_more_ends() -> None:
+    """A queue with ends enough for one number and too few for the other goes by another table."""
+    snapshot = replace(a_snapshot(now=at(7200)), past_jobs=ends(*[60.0] * 12))
+    more = replace(snapshot, knobs=PolicyKnobs(ends_min=10))
+    assert SensitiveOrder(snapshot).version != SensitiveOrder(more).version
