@@ -219,13 +219,16 @@ class KillingGround:
                     del self._to_cancel[name]
 
     def _may_come(self, story: Story, phases: Mapping[str, str]) -> bool:
-        """Whether the job it is to take the GPUs from runs, or has ended before it could come."""
+        """Whether the job it is to take the GPUs from runs, or has ended before it could come.
+
+        The phases may be older than the latest acknowledgement: what they do not tell is not over.
+        """
         first = story.comes_after
         if not first:
             return True
         if any(name.startswith(first) for name in self._wanted):
             return False
-        found = {phase for name, phase in phases.items() if name.startswith(first)}
+        found = {phases.get(name) for name in self.acknowledged if name.startswith(first)}
         return "Running" in found or found <= set(TERMINAL)
 
     def _job_file(self, name: str, story: Story) -> dict[str, object]:
