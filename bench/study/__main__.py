@@ -19,7 +19,17 @@ from bench.reporting import DATA_DIR, machine
 from bench.study.conditions import WORKLOADS
 from bench.study.live.showing import add_options, show_live
 from bench.study.packing import pack, unpack, unpacked
-from bench.study.plan import BATCH_JOBS, JOBS_MAX, SEEDS, SIZE_FILE, SQUARES, Chapter, Size, runs
+from bench.study.plan import (
+    BATCH_JOBS,
+    JOBS_MAX,
+    PACES,
+    SEEDS,
+    SIZE_FILE,
+    SQUARES,
+    Chapter,
+    Size,
+    runs,
+)
 from bench.study.reading import BrokenRunError, CellRuns, cells_of, stored_runs
 from bench.study.running import missing, other_size, run_all
 from bench.study.telling import figures, page
@@ -73,6 +83,7 @@ def _size(arguments: argparse.Namespace) -> Size:
         jobs=arguments.jobs,
         batch_jobs=min(arguments.jobs, BATCH_JOBS),
         squares=arguments.squares,
+        paces=arguments.paces,
         chapters=tuple(Chapter(name) for name in arguments.chapters),
         traces=arguments.traces,
         policies=arguments.policies,
@@ -128,7 +139,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--jobs", type=_count, default=JOBS_MAX, metavar="N", help="of each trace")
     squares = f"Latin squares of cells, of {SQUARES}"
     run.add_argument("--squares", type=_squares, default=SQUARES, metavar="N", help=squares)
-    for option, known in (("--chapters", tuple(Chapter)), ("--traces", TRACES)):
+    known_names = (("--paces", PACES), ("--chapters", tuple(Chapter)), ("--traces", TRACES))
+    for option, known in known_names:
         run.add_argument(
             option,
             type=partial(_names, known=known),

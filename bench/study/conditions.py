@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from random import Random
 
 from scheduler.domain.ids import GpuModel, LevelName
 from scheduler.domain.instants import DAY, SECOND, Duration, Instant
@@ -89,7 +90,7 @@ class Cell:
 
     workload: str
     load: float | None
-    """None: all jobs at once."""
+    """None: all jobs at once, a sample of the trace's."""
     congestion: float
     trouble: Trouble = Trouble.NONE
 
@@ -117,6 +118,18 @@ class Cell:
         """What goes wrong with nodes."""
         failing = self.trouble is Trouble.FAILURES
         return FaultOptions(node_mtbf=NODE_MTBF) if failing else NO_FAULTS
+
+
+def drawn(jobs: Sequence[TraceJob], *, count: int, seed: int) -> tuple[TraceJob, ...]:
+    """So many of the jobs, drawn by the seed without putting back, in their order; all of them if
+    there are no more.
+
+    A batch has no weeks to resample, and policies that never go wide meet the same network under
+    every profile seed: with one and the same batch, all seeds would show one draw of chance.
+    """
+    if count >= len(jobs):
+        return tuple(jobs)
+    return tuple(jobs[index] for index in sorted(Random(seed).sample(range(len(jobs)), count)))
 
 
 def _in_bursts(jobs: Sequence[TraceJob]) -> tuple[TraceJob, ...]:

@@ -31,6 +31,7 @@ SIZE_FILE = "size.json"
 """Tells of what size the runs of a folder are."""
 
 QUICK_JOBS = 120
+QUICK_BATCH_JOBS = 100
 QUICK_SEEDS = 4
 
 
@@ -54,6 +55,9 @@ class StudyRun:
     variant: Variant
     seed: int
     jobs_max: int
+    """Of the trace, from its beginning."""
+    batch_jobs: int
+    """Of these, drawn by the seed, if all come at once."""
 
     @property
     def name(self) -> str:
@@ -61,10 +65,17 @@ class StudyRun:
         return run_name(self.cell, self.variant.name, self.seed)
 
 
+def pace_of(load: float | None) -> str:
+    """How jobs come, as names of runs and the command line have it."""
+    return "batch" if load is None else f"{load:g}"
+
+
+PACES = tuple(pace_of(load) for load in (*LOADS, None))
+
+
 def run_name(cell: Cell, variant: str, seed: int) -> str:
     """Of the run of a variant in a cell under a seed."""
-    pace = "batch" if cell.load is None else f"{cell.load:g}"
-    parts = [cell.workload, pace, *([cell.trouble] if cell.trouble else [])]
+    parts = [cell.workload, pace_of(cell.load), *([cell.trouble] if cell.trouble else [])]
     told = variant.replace("[", "--").replace("]", "")
     return "-".join([*parts, f"c{cell.congestion:g}", told, f"s{seed}"]).replace(" ", "-")
 
@@ -78,13 +89,14 @@ class Size:
     jobs: int = JOBS_MAX
     batch_jobs: int = BATCH_JOBS
     squares: int = SQUARES
+    paces: tuple[str, ...] = PACES
     chapters: tuple[Chapter, ...] = tuple(Chapter)
     traces: tuple[str, ...] = tuple(workload.name for workload in WORKLOADS)
     policies: tuple[str, ...] = tuple(sorted(POLICIES))
 
     def facts(self) -> dict[str, object]:
         """What must be equal for runs to be read together, as a folder of runs keeps it."""
-        return {"quick": self.quick, "jobs": self.jobs, "batch_jobs": self.batch_jobs}
+        return {"quick": self.quick, "jobs": self.jobs, "batch_jobs_drawn": self.batch_jobs}
 
 
 def runs(size: Size) -> Iterator[StudyRun]:
@@ -115,7 +127,7 @@ def _full_runs(size: Size) -> Iterator[StudyRun]:
 
 def _quick_runs(size: Size) -> Iterator[StudyRun]:
     """One trace, few jobs, every kind of cell and every ablation."""
-    small = replace(size, seeds=QUICK_SEEDS, jobs=QUICK_JOBS, batch_jobs=QUICK_JOBS)
+    small = replace(size, seeds=QUICK_SEEDS, jobs=QUICK_JOBS, batch_jobs=QUICK_BATCH_JOBS)
     cells = [Cell(workload="itp06", load=load, congestion=4.0) for load in (0.9, None)]
     names = ("nowait", "fifo", "las", "dally-consolidated", OURS)
     chosen = [variant for variant in variants() if variant.name in names]
@@ -151,6 +163,11 @@ def _troubled(names: Sequence[str]) -> list[Cell]:
 
 def _product(cells: list[Cell], chosen: Sequence[Variant], size: Size) -> Iterator[StudyRun]:
     for seed, cell, variant in product(range(size.seeds), cells, chosen):
-        if cell.workload in size.traces:
-            most = size.batch_jobs if cell.load is None else size.jobs
-            yield StudyRun(cell=cell, variant=variant, seed=seed, jobs_max=most)
+        if cell.workload in size.traces and pace_of(cell.load) in size.paces:
+            yield StudyRun(
+                cell=cell,
+                variant=variant,
+                seed=seed,
+                jobs_max=size.jobs,
+                batch_jobs=size.batch_jobs,
+            )

@@ -9,7 +9,7 @@ from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
 
-from bench.study.conditions import WORKLOADS
+from bench.study.conditions import WORKLOADS, drawn
 from bench.study.plan import SIZE_FILE, Size, StudyRun
 from scheduler.domain.instants import DAY, SECOND
 from simulator.garbage import collect_seldom
@@ -65,6 +65,8 @@ def run_one(run: StudyRun, folder: Path, data: Path) -> StudyRun:
     workload = next(each for each in WORKLOADS if each.name == run.cell.workload)
     trace = first_jobs(_trace(data / "traces" / workload.file), run.jobs_max)
     jobs = tuple(job for job in trace.jobs if job.gpus <= workload.cluster.gpus)
+    if run.cell.load is None:
+        jobs = drawn(jobs, count=run.batch_jobs, seed=run.seed)
     jobs = run.cell.arrivals(jobs, gpus=workload.cluster.gpus)
     options = run.variant.options(run.cell, run.seed)
     stage = staged(replace(trace, jobs=jobs), workload.cluster, options)

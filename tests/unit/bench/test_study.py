@@ -6,12 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from bench.study.conditions import NODE_MTBF, WORKLOADS, Cell, Trouble
+from bench.study.conditions import LOADS, NODE_MTBF, WORKLOADS, Cell, Trouble, drawn
 from bench.study.packing import pack, unpack, unpacked
-from bench.study.plan import BATCH_JOBS, COMPANIONS, Chapter, Size, StudyRun, runs
+from bench.study.plan import (
+    BATCH_JOBS,
+    COMPANIONS,
+    JOBS_MAX,
+    PACES,
+    Chapter,
+    Size,
+    StudyRun,
+    runs,
+)
 from bench.study.plotting import plot
 from bench.study.reading import BrokenRunError, CellRuns, cells_of, stored_runs
-from bench.study.running import file_of, missing, other_size
+from bench.study.running import file_of, missing, other_size, run_all
 from bench.study.telling import figures, page
 from bench.study.variants import OURS, SUSPENDING, ablations, variants
 from scheduler.domain.instants import SECOND, Duration, Instant
@@ -166,6 +175,35 @@ def test_arrivals_of_a_cell(trouble: Trouble, arrivals_s: list[float]) -> None:
     assert [job.arrival / SECOND for job in arrived] == pytest.approx(arrivals_s)
 
 
+def test_each_seed_draws_a_batch_of_its_own_in_the_order_of_the_trace() -> None:
+    jobs = [a_trace_job(at_s=float(number), runs_s=60) for number in range(50)]
+    batches = [drawn(jobs, count=20, seed=seed) for seed in range(5)]
+    assert len(set(batches)) == 5
+    assert batches[0] == drawn(jobs, count=20, seed=0)
+    for batch in batches:
+        assert len(set(batch)) == 20
+        assert sorted(batch, key=lambda job: job.arrival) == list(batch)
+    assert drawn(jobs, count=50, seed=1) == drawn(jobs, count=90, seed=2) == tuple(jobs)
+
+
+def test_policies_meet_the_same_batch_under_a_seed_and_another_under_the_next(
+    tmp_path: Path, data_dir: Path
+) -> None:
+    size = Size(seeds=2, jobs=60, batch_jobs=10, squares=1, paces=("batch",), traces=("muri",))
+    size = replace(size, chapters=(Chapter.CELLS,), policies=("las", "nowait"))
+    done = list(run_all(list(runs(size)), tmp_path, data_dir, processes=1))
+    assert len(done) == 4
+    found = {
+        (run["variant"], run["seed"]): {gpus: told[0] for gpus, told in classes.items()}
+        for run in stored_runs(tmp_path)
+        if isinstance(classes := run["classes"], dict)
+    }
+    assert {run["jobs"] for run in stored_runs(tmp_path)} == {10}
+    for seed in range(2):
+        assert found["las", seed] == found["nowait", seed]
+    assert found["las", 0] != found["las", 1]
+
+
 def test_a_load_step_doubles_the_load_in_the_middle() -> None:
     jobs = [a_trace_job(at_s=100 * i, runs_s=60) for i in range(20)]
     stepped = replace(CELL, trouble=Trouble.LOAD_STEP).arrivals(jobs, gpus=1)
@@ -188,7 +226,7 @@ def test_the_page_says_where_ours_loses() -> None:
 def test_runs_are_named_apart_and_batches_are_short() -> None:
     planned = list(runs(Size()))
     assert len({run.name for run in planned}) == len(planned)
-    assert {run.jobs_max for run in planned if run.cell.load is None} == {BATCH_JOBS}
+    assert {(run.jobs_max, run.batch_jobs) for run in planned} == {(JOBS_MAX, BATCH_JOBS)}
     assert {run.seed for run in planned} == set(range(20))
 
 
@@ -225,7 +263,15 @@ def test_the_first_quarter_of_the_runs_meets_every_pair_of_conditions() -> None:
     assert len({(cell.workload, cell.load) for cell in cells}) == len(WORKLOADS) * 4
     assert len({(cell.workload, cell.congestion) for cell in cells}) == len(WORKLOADS) * 4
     assert len({(cell.load, cell.congestion) for cell in cells}) == 16
-    assert {run.jobs_max for run in planned} == {50, 20}
+    assert {(run.jobs_max, run.batch_jobs) for run in planned} == {(50, 20)}
+
+
+def test_paces_can_be_run_alone() -> None:
+    cells = Size(seeds=1, chapters=(Chapter.CELLS,), policies=(OURS,))
+    for pace, load in zip(PACES, (*LOADS, None), strict=True):
+        alone = list(runs(replace(cells, paces=(pace,))))
+        assert {run.cell.load for run in alone} == {load}
+        assert len(alone) == len(WORKLOADS) * 4
 
 
 def test_runs_of_another_size_do_not_go_into_one_folder(tmp_path: Path) -> None:
