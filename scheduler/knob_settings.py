@@ -132,9 +132,14 @@ class KnobProblem:
     detail: str
 
 
+def knob_fields() -> Mapping[str, str]:
+    """Every knob as it is written in files and on the wire, and its name in PolicyKnobs."""
+    return {to_camel(field.name): field.name for field in fields(PolicyKnobs)}
+
+
 def knob_names() -> tuple[str, ...]:
     """Every knob as it is written in files and on the wire."""
-    return tuple(to_camel(field.name) for field in fields(PolicyKnobs))
+    return tuple(knob_fields())
 
 
 def read_knobs(
@@ -143,7 +148,7 @@ def read_knobs(
     """`base` with the knobs that `values` names changed, and what could not be read."""
     problems: list[KnobProblem] = []
     changes: dict[str, _Knob] = {}
-    names = {to_camel(field.name): field.name for field in fields(PolicyKnobs)}
+    names = knob_fields()
     for written, value in values.items():
         if written not in names:
             detail = f"there is no such knob{nearest(written, names)}"

@@ -1,11 +1,11 @@
-"""Many runs side by side: loads x congestion x seeds x policies, in parallel processes.
+"""Many runs side by side: loads x congestion x seeds x variants of policies, in parallel processes.
 
 A run is a pure function of its cell, so which process does it plays no part in what comes out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,6 +22,16 @@ from simulator.workload import at_load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A policy, as it is or with knobs of its own."""
+
+    name: str
+    policy: str
+    knobs: Mapping[str, object] = field(default_factory=dict)
+    """By field of PolicyKnobs; over those that all runs have in common."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """What differs between the runs of a comparison."""
 
@@ -29,17 +39,21 @@ class Cell:
     """None: as recorded."""
     congestion: float
     seed: int
-    policy: str
+    variant: Variant
 
     @property
     def name(self) -> str:
         """Of its run folder."""
         load = "recorded" if self.load is None else f"{self.load:g}"
-        return f"{self.policy}-load-{load}-congestion-{self.congestion:g}-seed-{self.seed}"
+        return f"{self.variant.name}-load-{load}-congestion-{self.congestion:g}-seed-{self.seed}"
 
     def facts(self) -> dict[str, object]:
         """What makes it differ, by name."""
-        return {"load": self.load, "congestion": self.congestion}
+        return {
+            "variant": self.variant.name,
+            "load": self.load,
+            "congestion": self.congestion,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +73,13 @@ class Comparison:
     trace: Trace
     topology: Topology
     options: RunOptions
-    """Policy, seed and congestion are each cell's own."""
+    """Policy, seed, congestion and some knobs are each cell's own."""
     out: Path | None = None
     """Folder that gets the folder of each run."""
 
 
 def grid(
-    policies: Sequence[str],
+    variants: Sequence[Variant],
     *,
     seeds: Sequence[int],
     loads: Sequence[float | None],
@@ -73,8 +87,8 @@ def grid(
 ) -> list[Cell]:
     """All cells, those that are compared with each other side by side."""
     return [
-        Cell(load=load, congestion=congestion, seed=seed, policy=policy)
-        for load, congestion, seed, policy in product(loads, congestions, seeds, policies)
+        Cell(load=load, congestion=congestion, seed=seed, variant=variant)
+        for load, congestion, seed, variant in product(loads, congestions, seeds, variants)
     ]
 
 
@@ -109,7 +123,13 @@ def run_cell(comparison: Comparison, cell: Cell) -> Result:
     network = options.network
     if network is not None:
         network = NetworkOptions(congestion=cell.congestion, jitter=network.jitter)
-    options = replace(options, policy=cell.policy, seed=cell.seed, network=network)
+    options = replace(
+        options,
+        policy=cell.variant.policy,
+        knobs={**options.knobs, **cell.variant.knobs},
+        seed=cell.seed,
+        network=network,
+    )
     stage = staged(trace, comparison.topology, options)
     folder = None if comparison.out is None else comparison.out / cell.name
     if folder is None:

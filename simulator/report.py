@@ -43,7 +43,7 @@ def html_report(runs: Iterable[StoredRun]) -> str:
     """The page. Cells keep the order in which they come, policies too."""
     cells: dict[CellKey, dict[str, list[StoredRun]]] = {}
     for run in runs:
-        cells.setdefault(_cell(run), {}).setdefault(str(run.facts["policy"]), []).append(run)
+        cells.setdefault(_cell(run), {}).setdefault(run.variant, []).append(run)
     sections = "".join(_section(key, by_policy) for key, by_policy in cells.items())
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'

@@ -105,6 +105,18 @@ class StoredRun:
                 return job
         raise OptionError("JOB", f"no job of this run is named {name!r}")
 
+    @property
+    def policy(self) -> str:
+        """Its policy, and the knobs that were set."""
+        knobs = self.facts.get("knobs", {})
+        assert isinstance(knobs, dict)
+        return ", ".join([str(self.facts["policy"]), *(f"{name}={knobs[name]}" for name in knobs)])
+
+    @property
+    def variant(self) -> str:
+        """What `compare` called it; of a run by itself, its policy."""
+        return str(self.facts.get("variant", self.policy))
+
     def fact(self, name: str) -> float:
         """A metric or option that is a number."""
         value = self.facts[name]

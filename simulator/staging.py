@@ -7,6 +7,7 @@ from functools import partial
 from scheduler.domain.knobs import Algorithm, PolicyKnobs
 from scheduler.domain.topology import Node
 from scheduler.engine.ladders import Ladders, NoDistance, StepTimesMaker
+from scheduler.knob_settings import knob_fields, written_knobs
 from scheduler.network.cluster_fabric import main_gpu_model
 from scheduler.network.fabric import Fabric
 from scheduler.policies.registry import POLICIES
@@ -52,7 +53,9 @@ class RunOptions:
         facts["costs"] = "off" if self.costs == NO_COSTS else "on"
         facts["faults"] = "off" if self.faults == NO_FAULTS else "on"
         facts["allocation"] = str(self.allocation)
-        return facts | {f"knob_{name}": value for name, value in sorted(self.knobs.items())}
+        knobs = dict(written_knobs(knobs_of(self)))
+        said = {written for written, name in knob_fields().items() if name in self.knobs}
+        return facts | {"knobs": {name: knobs[name] for name in sorted(said)}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +111,7 @@ def knobs_of(options: RunOptions) -> PolicyKnobs:
     """The knobs of a run. OptionError for a name that no knob has."""
     names = set(PolicyKnobs.__dataclass_fields__)
     for name in sorted(set(options.knobs) - names):
-        raise OptionError("--knob", f"no knob named {name!r}; there are {', '.join(sorted(names))}")
+        raise OptionError("--set", f"no knob named {name!r}; there are {', '.join(sorted(names))}")
     knobs = PolicyKnobs(policy=options.policy, **options.knobs)  # type: ignore[arg-type]  # checked by name
     if options.allocation is Allocation.EIGHT_A_NODE:
         return replace(knobs, placing=Algorithm.FIRST_FIT)

@@ -19,13 +19,13 @@ from api.plans.mapping import to_plan
 from api.plans.schemas import JobPlan
 from api.policy.mapping import PolicyState, read_change
 from api.replies import model_response
-from api.wire import value_of
 from scheduler.control.stored import stored_snapshot
 from scheduler.domain.errors import InvalidSpecError
 from scheduler.domain.forecast import ForecastQuestion, WhatIf
 from scheduler.domain.ids import JobName, ProjectName
 from scheduler.domain.job import Job, JobPhase
 from scheduler.domain.snapshot import Snapshot
+from scheduler.knob_assignments import AssignmentError, assigned
 
 router = APIRouter(prefix="/api/v1", tags=["plans"])
 
@@ -158,12 +158,7 @@ def _what_if(services: Services, asked: _Asked) -> tuple[WhatIf, Mapping[str, Js
 
 
 def _settings(text: str) -> dict[str, JsonValue]:
-    found: dict[str, JsonValue] = {}
-    for part in text.split(","):
-        name, equals, value = part.partition("=")
-        if not (name and equals and value):
-            raise RequestError("InvalidParameter", f"set: {part[:80]!r} is not KNOB=VALUE")
-        if name in found:
-            raise RequestError("InvalidParameter", f"set: {name[:80]!r} is named twice")
-        found[name] = value_of(value)
-    return found
+    try:
+        return assigned(text.split(","))
+    except AssignmentError as error:
+        raise RequestError("InvalidParameter", f"set: {error}") from error

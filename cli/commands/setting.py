@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import click
 from pydantic import JsonValue
 
+from api.policy.assignments import AssignmentError, assigned
 from api.policy.schemas import PolicyView
-from api.wire import value_of
 from cli import output
 from cli.client import Client, Parameters
 from cli.command import DallyGroup, Session, command
@@ -69,14 +69,16 @@ def set_policy(
 
 
 def _asked_for(assignments: Sequence[str], resets: Sequence[str]) -> dict[str, JsonValue]:
-    pairs = [*map(_assignment, assignments), *((name, None) for name in resets)]
-    if not pairs:
-        raise click.UsageError("name a knob: KNOB=VALUE, or --reset KNOB")
-    knobs: dict[str, JsonValue] = {}
-    for name, value in pairs:
+    try:
+        knobs = assigned(assignments)
+    except AssignmentError as error:
+        raise click.UsageError(str(error)) from error
+    for name in resets:
         if name in knobs:
             raise click.UsageError(f"{name!r} is named twice; which is meant?")
-        knobs[name] = value
+        knobs[name] = None
+    if not knobs:
+        raise click.UsageError("name a knob: KNOB=VALUE, or --reset KNOB")
     return knobs
 
 
@@ -95,10 +97,3 @@ def _tell(before: dict[str, JsonValue], after: PolicyView, *, is_dry: bool) -> N
         output.line(f"policy unchanged{where}")
     if is_dry:
         output.note("dry run: nothing was written")
-
-
-def _assignment(text: str) -> tuple[str, JsonValue]:
-    name, equals, value = text.partition("=")
-    if not equals or not name or not value:
-        raise click.UsageError(f"{text!r} is not KNOB=VALUE")
-    return name, value_of(value)

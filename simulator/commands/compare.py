@@ -16,12 +16,19 @@ from simulator.commands import options as opts
 from simulator.commands.failing import told_as_errors
 from simulator.commands.showing import console
 from simulator.commands.trace import FormatName, TraceFile, chosen_format
-from simulator.comparing import Cell, Comparison, Result, grid, results
+from simulator.commands.variants import (
+    Baseline,
+    PolicyNames,
+    VariantTexts,
+    baseline_of,
+    chosen_variants,
+)
+from simulator.comparing import Cell, Comparison, Result, Variant, grid, results
 from simulator.confidence import Bounded, mean, ratio
 from simulator.errors import OptionError
 from simulator.loading import Allocation
 from simulator.profiles import ProfileView
-from simulator.staging import RunOptions, check_policy
+from simulator.staging import RunOptions
 from simulator.traces.formats import first_jobs, read_trace
 
 COLUMNS = (
@@ -42,10 +49,10 @@ def compare(
     nodes: opts.Nodes = None,
     gpus_per_node: opts.GpusPerNode = None,
     racks: opts.Racks = 1,
-    policies: Annotated[str, typer.Option(help="Policies, with commas between them.")],
-    baseline: Annotated[
-        str, typer.Option(help="Policy the others are measured against; else the first.")
-    ] = "",
+    policies: PolicyNames = "",
+    variants: VariantTexts = None,
+    settings: opts.Settings = None,
+    baseline: Baseline = "",
     seeds: Annotated[int, typer.Option(min=1, help="So many seeds, from 0.")] = 3,
     load: Annotated[str, typer.Option(help="Loads, with commas; else the pace of the trace.")] = "",
     congestion: Annotated[str, typer.Option(help="Congestion factors, with commas.")] = "1",
@@ -76,35 +83,29 @@ def compare(
 ) -> None:
     """Run policies side by side on the same jobs; means over seeds with 95 % bounds."""
     with told_as_errors():
-        against, cells = _cells(policies, baseline, seeds=seeds, load=load, congestion=congestion)
+        compared = chosen_variants(policies, variants or ())
+        against = baseline_of(compared, baseline)
+        cells = _cells(compared, seeds=seeds, load=load, congestion=congestion)
         recorded = read_trace(trace, chosen_format(trace, format))
         options = RunOptions(
-            policy=against,
+            policy=against.policy,
             network=opts.network_of(network, 1.0, jitter),
             view=profiles,
             costs=opts.costs_of(costs, start_up, restore, checkpoint_every),
             faults=opts.faults_of(node_mtbf, repair, slow_nodes, slow_factor),
             allocation=allocation,
+            knobs=opts.knobs_of(settings or ()),
         )
         cluster = opts.cluster_of(topology, nodes=nodes, gpus_per_node=gpus_per_node, racks=racks)
         comparison = Comparison(
             trace=first_jobs(recorded, jobs), topology=cluster, options=options, out=out
         )
-        _show(_watched(comparison, cells, processes), against, as_json=as_json)
+        _show(_watched(comparison, cells, processes), against.name, as_json=as_json)
 
 
-def _cells(
-    policies: str, baseline: str, *, seeds: int, load: str, congestion: str
-) -> tuple[str, list[Cell]]:
-    """The policy the others are measured against, and all cells."""
-    names = _list_of(policies, "--policies")
-    for name in names:
-        check_policy(name)
-    against = baseline or names[0]
-    if against not in names:
-        raise OptionError("--baseline", f"{against!r} is not among the policies")
-    return against, grid(
-        names,
+def _cells(variants: Sequence[Variant], *, seeds: int, load: str, congestion: str) -> list[Cell]:
+    return grid(
+        variants,
         seeds=range(seeds),
         loads=_numbers(load, "--load") or [None],
         congestions=_numbers(congestion, "--congestion") or [1.0],
@@ -121,13 +122,6 @@ def _watched(comparison: Comparison, cells: Sequence[Cell], processes: int | Non
             found[place] = result
             progress.advance(task)
     return [found[place] for place in sorted(found)]
-
-
-def _list_of(text: str, option: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names or len(set(names)) < len(names):
-        raise OptionError(option, f"{text!r} is not a list of different names")
-    return names
 
 
 def _numbers(text: str, option: str) -> list[float]:
@@ -163,7 +157,7 @@ def _show(done: Sequence[Result], baseline: str, *, as_json: bool) -> None:
     for result in done:
         cell = result.cell
         group = by_group.setdefault((cell.load, cell.congestion), {})
-        group.setdefault(cell.policy, []).append(result)
+        group.setdefault(cell.variant.name, []).append(result)
     for (load, congestion), by_policy in by_group.items():
         pace = "the trace's own pace" if load is None else f"load {load:g}"
         title = f"{pace}, congestion {congestion:g}, {len(by_policy[baseline])} seeds"

@@ -46,7 +46,7 @@ def explain(
 
 def _facts(job: JobOutcome, run: StoredRun) -> Iterator[tuple[str, str]]:
     yield "job", job.name + (f" ({job.recorded_as} in the trace)" if job.recorded_as else "")
-    yield "policy", str(run.facts["policy"])
+    yield "policy", run.policy
     yield "GPUs", f"{job.gpus}"
     if job.model:
         yield "profile", f"{job.model}, drawn by the seed unless the trace names it"

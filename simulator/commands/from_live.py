@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from scheduler.domain.codec import DecodeError, from_json
 from scheduler.domain.forecast import Prediction, WhatIf
 from scheduler.domain.instants import SECOND, Instant
 from scheduler.domain.snapshot import Snapshot
+from simulator.commands import options as opts
 from simulator.commands.failing import told_as_errors
 from simulator.commands.showing import console
 from simulator.errors import OptionError
@@ -30,6 +32,7 @@ def from_live(
     ],
     *,
     policy: Annotated[str, typer.Option(help="Another policy than the one that runs.")] = "",
+    settings: opts.Settings = None,
     more_nodes: Annotated[
         int, typer.Option(min=0, help="So many nodes more, each like the last one.")
     ] = 0,
@@ -37,15 +40,16 @@ def from_live(
         bool, typer.Option("--json", help="One JSON object a line for each job.")
     ] = False,
 ) -> None:
-    """Predict starts and ends of the jobs of a live cluster, also under another policy or with
-    more nodes. As good as what is known of how long jobs run."""
+    """Predict starts and ends of the jobs of a live cluster, also under another policy, with
+    other knobs or more nodes. As good as what is known of how long jobs run."""
     with told_as_errors():
         if policy:
             check_policy(policy)
         state = _read(snapshot)
         if more_nodes and not state.nodes:
             raise OptionError("--more-nodes", "the cluster has no node that they could be like")
-        what_if = WhatIf(policy=policy, nodes_more=more_nodes)
+        knobs = replace(state.knobs, **opts.knobs_of(settings or ()))  # type: ignore[arg-type]  # read by name
+        what_if = WhatIf(knobs=knobs, policy=policy, nodes_more=more_nodes)
         predictions = forecast(state, what_if=what_if)
     if as_json:
         for prediction in predictions:

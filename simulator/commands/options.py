@@ -1,5 +1,6 @@
 """Options that commands share: what they are called, and what they make."""
 
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -7,6 +8,9 @@ from typing import Annotated
 import typer
 
 from scheduler.domain.instants import DAY, HOUR, SECOND, Duration, seconds
+from scheduler.domain.knobs import PolicyKnobs
+from scheduler.knob_assignments import AssignmentError, assigned
+from scheduler.knob_settings import knob_fields, read_knobs
 from simulator.errors import OptionError
 from simulator.fabric import NetworkOptions
 from simulator.faults import FaultOptions
@@ -76,6 +80,14 @@ SlowFactor = Annotated[
     float, typer.Option(min=1, max=FACTOR_MAX, help="Step time on a slow node over another.")
 ]
 AllocationName = Annotated[Allocation, typer.Option(help="How the GPUs of a gang are laid out.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KNOB=VALUE",
+        help="A knob of the policy, as dallyd.yaml has it (repeat it for more).",
+    ),
+]
 Seed = Annotated[int, typer.Option(help="The one number behind all chance.")]
 _COSTS = Costs()
 START_UP_S = _COSTS.start_up / SECOND
@@ -87,6 +99,22 @@ SLOW_FACTOR = 1.5
 
 NODES_MAX = 100_000
 """Of a cluster; more are a slip of the pen, and fill the memory before anything runs."""
+
+
+def knobs_of(settings: Iterable[str], *, option: str = "--set") -> Mapping[str, object]:
+    """The knobs that the settings name, by field of PolicyKnobs. Raises OptionError."""
+    try:
+        values = assigned(settings)
+    except AssignmentError as error:
+        raise OptionError(option, str(error)) from error
+    if "policy" in values:
+        raise OptionError(option, "says no policy: that has an option of its own")
+    knobs, problems = read_knobs(values, PolicyKnobs())
+    if problems:
+        told = "; ".join(f"{problem.name}: {problem.detail}" for problem in problems)
+        raise OptionError(option, told)
+    names = knob_fields()
+    return {names[written]: getattr(knobs, names[written]) for written in values}
 
 
 def network_of(switch: Switch, congestion: float, jitter: float) -> NetworkOptions | None:

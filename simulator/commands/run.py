@@ -31,6 +31,7 @@ def run(
     gpus_per_node: opts.GpusPerNode = None,
     racks: opts.Racks = 1,
     policy: Annotated[str, typer.Option(help=f"One of {', '.join(sorted(POLICIES))}.")],
+    settings: opts.Settings = None,
     seed: opts.Seed = 0,
     network: opts.NetworkSwitch = opts.Switch.ON,
     congestion: opts.Congestion = 1.0,
@@ -62,6 +63,7 @@ def run(
             costs=opts.costs_of(costs, start_up, restore, checkpoint_every),
             faults=opts.faults_of(node_mtbf, repair, slow_nodes, slow_factor),
             allocation=allocation,
+            knobs=opts.knobs_of(settings or ()),
         )
         stage = staged(recorded, cluster, options)
         if out is None:

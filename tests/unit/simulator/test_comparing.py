@@ -72,6 +72,39 @@ def test_a_table_tells_the_ratio_to_the_baseline(trace: Path) -> None:
     assert "1.000 (1.000 to 1.000)" in " ".join(output.split())
 
 
+def test_variants_of_a_policy_run_with_their_own_knobs(trace: Path, tmp_path: Path) -> None:
+    variants = [
+        "--variant",
+        "patient=dally,timers=infinite",
+        "--variant",
+        "hasty=dally,timers=zero",
+    ]
+    out = tmp_path / "runs"
+    options = ["--policies", "dally", *variants, "--seeds", "1", "--congestion", "8"]
+    runs = compared(trace, *options, "--set", "orderStops=true", "--out", str(out))
+    assert [run["variant"] for run in runs] == ["dally", "patient", "hasty"]
+    assert {run["policy"] for run in runs} == {"dally"}
+    everywhere = {"orderStops": True}
+    assert [run["knobs"] for run in runs] == [
+        everywhere,
+        everywhere | {"timers": "infinite"},
+        everywhere | {"timers": "zero"},
+    ]
+    page = tmp_path / "page.html"
+    told("report", str(out), "--out", str(page))
+    assert all(name in page.read_text() for name in ("patient", "hasty"))
+    shown = told("explain", str(out / "patient-load-recorded-congestion-8-seed-0"), "j00000012")
+    assert "dally, orderStops=True, timers=infinite" in " ".join(shown.split())
+
+
+def test_a_variant_with_the_knobs_of_a_policy_does_what_that_policy_does(trace: Path) -> None:
+    """`dally-nowait` is `dally` whose timers are zero."""
+    options = ["--policies", "dally-nowait", "--variant", "mine=dally,timers=zero"]
+    theirs, mine = compared(trace, *options, "--seeds", "1", "--congestion", "8")
+    differing = {name for name in theirs if theirs[name] != mine[name]}
+    assert differing == {"policy", "variant", "knobs"}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -79,6 +112,25 @@ def test_a_table_tells_the_ratio_to_the_baseline(trace: Path) -> None:
         pytest.param(["--policies", "fifo,fifo"], "not a list of different names", id="twice one"),
         pytest.param(["--policies", "fifo", "--load", "0,1"], "numbers above 0", id="no load"),
         pytest.param(["--policies", "fifo", "--baseline", "las"], "not among", id="baseline"),
+        pytest.param([], "--policies: name some, or a --variant", id="nobody"),
+        pytest.param(["--variant", "dally"], "is not NAME=POLICY,", id="a variant of nothing"),
+        pytest.param(["--variant", "=dally"], "is not NAME=POLICY,", id="no name"),
+        pytest.param(["--variant", "a/b=dally"], "a name has letters", id="a path for a name"),
+        pytest.param(["--variant", "x=fast"], "no policy named 'fast'", id="of no policy"),
+        pytest.param(
+            ["--variant", "x=dally,waitMx=1h"],
+            "--variant x: waitMx: there is no such knob; did you mean waitMax?",
+            id="unknown knob",
+        ),
+        pytest.param(
+            ["--variant", "x=dally,waitMax"], "--variant x: 'waitMax' is not KNOB=VALUE", id="half"
+        ),
+        pytest.param(
+            ["--policies", "fifo", "--variant", "fifo=las"],
+            "--variant: 'fifo' is the name of two",
+            id="one name for two",
+        ),
+        pytest.param(["--policies", "fifo", "--set", "a=1"], "--set: a: there is no", id="of all"),
     ],
 )
 def test_a_comparison_that_can_not_be_is_refused(

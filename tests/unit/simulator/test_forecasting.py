@@ -229,6 +229,19 @@ def test_a_snapshot_of_a_store_is_told_on_by_the_command(tmp_path: Path) -> None
     assert rows["large"]["starts_in_s"] == LENGTH / SECOND
 
 
+def test_a_knob_may_be_another_than_the_live_one(tmp_path: Path) -> None:
+    file = tmp_path / "live.json"
+    file.write_text(to_json(a_busy_cluster()))
+    options = ["--set", "residualDefault=90m", "--json"]
+    told = CliRunner().invoke(app, ["from-live", str(file), *options])
+    assert told.exit_code == 0, told.output
+    rows = {row["job"]: row for row in map(json.loads, told.output.splitlines())}
+    assert rows["large"]["starts_in_s"] == 90 * 60
+    wrong = CliRunner().invoke(app, ["from-live", str(file), "--set", "residualDefault=90"])
+    assert wrong.exit_code == 2
+    assert "--set: residualDefault: must be a time with its unit" in wrong.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [

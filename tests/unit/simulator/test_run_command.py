@@ -40,6 +40,26 @@ def test_jobs_larger_than_the_cluster_are_left_out_and_told(trace: Path) -> None
     assert (facts["jobs"], facts["dropped"]) == (30, {"TooLarge": 10})
 
 
+def test_a_knob_that_is_set_is_the_one_that_decides(trace: Path) -> None:
+    def run(*options: str) -> dict[str, object]:
+        cluster = ["--nodes", "2", "--gpus-per-node", "4", "--racks", "2", "--congestion", "8"]
+        told = CliRunner().invoke(
+            app, ["run", str(trace), *cluster, "--policy", "dally", "--json", *options]
+        )
+        assert told.exit_code == 0, told.output
+        facts: dict[str, object] = json.loads(told.output)
+        return facts
+
+    as_it_is = run()
+    hasty = run("--set", "timers=zero")
+    assert as_it_is["knobs"] == {}
+    assert hasty["knobs"] == {"timers": "zero"}
+    assert hasty["jct_mean_s"] != as_it_is["jct_mean_s"]
+    # Written as in dallyd.yaml, whatever unit it was said in.
+    both = run("--set", "timers=fixed", "--set", "fixedTimer=3600s")
+    assert both["knobs"] == {"fixedTimer": "1h", "timers": "fixed"}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -48,6 +68,26 @@ def test_jobs_larger_than_the_cluster_are_left_out_and_told(trace: Path) -> None
             ["--nodes", "1", "--gpus-per-node", "8", "--policy", "ffo", *OFF],
             "--policy: no policy named 'ffo'; there are consolidated",
             id="unknown policy",
+        ),
+        pytest.param(
+            ["--nodes", "1", "--gpus-per-node", "8", "--policy", "fifo", "--set", "holdAftr=8h"],
+            "--set: holdAftr: there is no such knob; did you mean holdAfter?",
+            id="unknown knob",
+        ),
+        pytest.param(
+            ["--nodes", "1", "--gpus-per-node", "8", "--policy", "fifo", "--set", "waitMax=8"],
+            "--set: waitMax: must be a time with its unit",
+            id="a time without its unit",
+        ),
+        pytest.param(
+            ["--nodes", "1", "--gpus-per-node", "8", "--policy", "fifo", "--set", "policy=las"],
+            "--set: says no policy: that has an option of its own",
+            id="the policy as a knob",
+        ),
+        pytest.param(
+            ["--nodes", "1", "--gpus-per-node", "8", "--policy", "fifo", "--set", "waitMax"],
+            "--set: 'waitMax' is not KNOB=VALUE",
+            id="a knob without a value",
         ),
         pytest.param(
             ["--nodes", "1", "--gpus-per-node", "8", "--policy", "fifo", "--allocation", "counter"],
