@@ -25,6 +25,7 @@ from scheduler.domain.queue import DEFAULT_PROJECT, Project, Queue
 from scheduler.domain.reservation import AttemptKey
 from scheduler.domain.snapshot import RunningGang, Snapshot
 from scheduler.domain.topology import Level, Node
+from scheduler.domain.waits import JobEnd
 from scheduler.engine.ladders import NoDistance, StepTimesMaker
 from scheduler.ports.cluster import GangOrder
 from scheduler.ports.unit import (
@@ -81,6 +82,8 @@ class Scenario:
     """Makes the network of this run."""
     step_times: StepTimesMaker = NoDistance
     """What the policy believes that distance costs."""
+    past: tuple[JobEnd, ...] = ()
+    """Jobs that have ended before: what the cluster knows of lengths when the first one comes."""
     begins_with: Snapshot | None = None
     """Jobs of this snapshot are there from the start, running or waiting; `jobs` names each of
     them, with the work it has left."""
@@ -180,7 +183,8 @@ class _Run:
             costs=scenario.costs,
         )
         self._store = SimulatedStore(log=log)
-        self._store.write(Unit(changes=(SaveKnobs(knobs=scenario.knobs),)))
+        known = (RecordEnd(end=end) for end in scenario.past)
+        self._store.write(Unit(changes=(SaveKnobs(knobs=scenario.knobs), *known)))
         self._loop = ControlLoop(
             Outside(
                 store=self._store,

@@ -4,8 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from scheduler.domain.ids import JobId
+from scheduler.domain.instants import Instant
 from scheduler.domain.knobs import Algorithm, PolicyKnobs
+from scheduler.domain.queue import DEFAULT_QUEUE
 from scheduler.domain.topology import Node
+from scheduler.domain.waits import JobEnd
 from scheduler.engine.ladders import Ladders, NoDistance, StepTimesMaker
 from scheduler.knob_settings import knob_fields, written_knobs
 from scheduler.network.cluster_fabric import main_gpu_model
@@ -21,6 +25,7 @@ from simulator.replay import Scenario
 from simulator.speeds import FullSpeed, Speeds
 from simulator.topology_file import Topology
 from simulator.traces.formats import Trace
+from simulator.traces.job import TraceJob
 from simulator.world import NO_COSTS, Costs
 
 KNOW_LENGTHS = frozenset({"srtf", "srsf", "dally-informed"})
@@ -39,6 +44,8 @@ class RunOptions:
     costs: Costs = NO_COSTS
     faults: FaultOptions = NO_FAULTS
     allocation: Allocation = Allocation.BEST_FIT
+    history: tuple[TraceJob, ...] = ()
+    """Jobs that the cluster has run before those of the trace: policies know how long they ran."""
     knobs: Mapping[str, object] = field(default_factory=dict)
     """Numbers of the policy that differ from the defaults, by field of PolicyKnobs."""
 
@@ -53,6 +60,7 @@ class RunOptions:
         facts["costs"] = "off" if self.costs == NO_COSTS else "on"
         facts["faults"] = "off" if self.faults == NO_FAULTS else "on"
         facts["allocation"] = str(self.allocation)
+        facts["history"] = len(self.history)
         knobs = dict(written_knobs(knobs_of(self)))
         said = {written for written, name in knob_fields().items() if name in self.knobs}
         return facts | {"knobs": {name: knobs[name] for name in sorted(said)}}
@@ -101,6 +109,7 @@ def staged(trace: Trace, topology: Topology, options: RunOptions) -> Staged:
         costs=options.costs,
         faults=options.faults,
         tells_lengths=options.policy in KNOW_LENGTHS,
+        past=tuple(_end_of(job) for job in options.history),
         speeds=_speeds(topology, nodes, options.network, fabric),
         step_times=_step_times(fabric),
     )
@@ -116,6 +125,18 @@ def knobs_of(options: RunOptions) -> PolicyKnobs:
     if options.allocation is Allocation.EIGHT_A_NODE:
         return replace(knobs, placing=Algorithm.FIRST_FIT)
     return knobs
+
+
+def _end_of(job: TraceJob) -> JobEnd:
+    """What its end taught; it ended as the first job of the trace comes."""
+    return JobEnd(
+        job_id=JobId(f"past-{job.row}"),
+        queue=DEFAULT_QUEUE,
+        gpus=job.gpus,
+        ran_for=job.duration,
+        is_complete=True,
+        at=Instant(0),
+    )
 
 
 def check_policy(name: str) -> None:

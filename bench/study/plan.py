@@ -10,7 +10,7 @@ from enum import StrEnum
 from itertools import product
 
 from bench.study.conditions import CONGESTIONS, LOADS, WORKLOADS, Cell, Trouble
-from bench.study.variants import OURS, Variant, ablations, variants
+from bench.study.variants import OURS, Variant, ablations, knowing_variants, variants
 from scheduler.policies.registry import POLICIES
 
 SEEDS = 20
@@ -45,6 +45,8 @@ class Chapter(StrEnum):
     ABLATIONS = "ablations"
     TROUBLE = "trouble"
     """Node failures, bursts and a load step."""
+    PAST = "past"
+    """Batches on a cluster that knows how long the other jobs of the trace ran."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +123,10 @@ def _full_runs(size: Size) -> Iterator[StudyRun]:
         central = [Cell(workload=name, load=0.9, congestion=4.0) for name in CENTRAL]
         ours = [variant for variant in variants() if variant.name == OURS]
         yield from _product(central, [*ours, *ablations()], size)
+    if Chapter.PAST in size.chapters:
+        for square in range(size.squares):
+            batches = [cell for cell in _square(square) if cell.load is None]
+            yield from _product(batches, knowing_variants(), size)
     if Chapter.TROUBLE in size.chapters:
         yield from _product(_troubled(CENTRAL), chosen, size)
 

@@ -14,7 +14,7 @@ from random import Random
 from statistics import fmean
 
 from bench.study.conditions import Cell, Trouble
-from bench.study.variants import OURS
+from bench.study.variants import LEARNS, OURS, PAST_KNOWN
 from simulator.confidence import LEVEL, RESAMPLES, SEED, Bounded, ratio
 
 Stored = Mapping[str, object]
@@ -103,6 +103,26 @@ class CellRuns:
             if jct is not None and makespan is not None and min(jct.value, makespan.value) > 1:
                 found.append((name, jct, makespan))
         return found
+
+    def with_past(self) -> "CellRuns | None":
+        """The same on a cluster that has run for long, if that was run: who learns lengths knows
+        those of other jobs; who learns none does what it does anyhow."""
+        if f"{OURS}{PAST_KNOWN}" not in self.by_variant:
+            return None
+        knowing = {
+            name.removesuffix(PAST_KNOWN): {
+                seed: {**run, "is_ablation": False} for seed, run in runs.items()
+            }
+            for name, runs in self.by_variant.items()
+            if name.endswith(PAST_KNOWN)
+        }
+        blind = {
+            name: runs
+            for name, runs in self.by_variant.items()
+            if not name.startswith(OURS) and LEARNS not in name
+        }
+        workload, pace, congestion = self.key
+        return CellRuns((workload, f"{pace} with a past", congestion), {**blind, **knowing})
 
     def _counts(self, name: str, metric: str) -> bool:
         if metric != "makespan_s":

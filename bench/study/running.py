@@ -64,11 +64,15 @@ def run_one(run: StudyRun, folder: Path, data: Path) -> StudyRun:
     collect_seldom()
     workload = next(each for each in WORKLOADS if each.name == run.cell.workload)
     trace = first_jobs(_trace(data / "traces" / workload.file), run.jobs_max)
-    jobs = tuple(job for job in trace.jobs if job.gpus <= workload.cluster.gpus)
+    fitting = tuple(job for job in trace.jobs if job.gpus <= workload.cluster.gpus)
+    jobs = fitting
     if run.cell.load is None:
-        jobs = drawn(jobs, count=run.batch_jobs, seed=run.seed)
-    jobs = run.cell.arrivals(jobs, gpus=workload.cluster.gpus)
+        jobs = drawn(fitting, count=run.batch_jobs, seed=run.seed)
     options = run.variant.options(run.cell, run.seed)
+    if run.variant.knows_past:
+        met = {job.row for job in jobs}
+        options = replace(options, history=tuple(job for job in fitting if job.row not in met))
+    jobs = run.cell.arrivals(jobs, gpus=workload.cluster.gpus)
     stage = staged(replace(trace, jobs=jobs), workload.cluster, options)
     outcome = replay(stage.scenario)
     facts = {

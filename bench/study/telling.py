@@ -7,7 +7,7 @@ from statistics import fmean
 
 from bench.study.classes import by_class, class_table
 from bench.study.reading import CellRuns, headline_metrics, number
-from bench.study.variants import OURS
+from bench.study.variants import OURS, PAST_KNOWN
 from simulator.confidence import Bounded
 
 HEADLINES = (
@@ -49,15 +49,8 @@ class Figure:
 
 def figures(cells: Sequence[CellRuns]) -> Iterator[Figure]:
     """All figures: ratios cell by cell, then gains over all cells by metric and baseline."""
-    for cell in cells:
-        for metric in headline_metrics(cell):
-            best = cell.best_baseline(metric)
-            found = None if best is None else cell.against(best, metric)
-            if found is not None:
-                case = f"{cell.name},best={best}"
-                yield Figure(name=f"ratio_{metric}[{case}]", value=found.value, unit="x")
-                yield Figure(name=f"ratio_{metric}_low[{case}]", value=found.low, unit="x")
-                yield Figure(name=f"ratio_{metric}_high[{case}]", value=found.high, unit="x")
+    later = with_past(cells)
+    yield from _ratios([*cells, *later])
     for metric, baseline, is_batch, paper in HEADLINES:
         ratios = gain_ratios(cells, metric, baseline, is_batch=is_batch)
         if ratios:
@@ -71,10 +64,32 @@ def figures(cells: Sequence[CellRuns]) -> Iterator[Figure]:
         for title, ratio in zip(CLASS_TITLES, row.ratios, strict=True):
             case = f"gpus={row.gpus},cells={row.cells}"
             yield Figure(name=f"class_{title}[{case}]", value=ratio, unit="x")
-    misses = [cell.name for cell, _, found in judged(cells, "jct_mean_s") if found.low > BOUND]
-    yield Figure(name="cells_missed_jct_mean_s", value=len(misses), unit="cells")
-    misses = [cell.name for cell, _, found in judged(cells, "makespan_s") if found.low > BOUND]
-    yield Figure(name="cells_missed_makespan_s", value=len(misses), unit="cells")
+    yield from _misses(cells, "")
+    if later:
+        yield from _misses(later, "[with a past]")
+
+
+def _ratios(cells: Sequence[CellRuns]) -> Iterator[Figure]:
+    for cell in cells:
+        for metric in headline_metrics(cell):
+            best = cell.best_baseline(metric)
+            found = None if best is None else cell.against(best, metric)
+            if found is not None:
+                case = f"{cell.name},best={best}"
+                yield Figure(name=f"ratio_{metric}[{case}]", value=found.value, unit="x")
+                yield Figure(name=f"ratio_{metric}_low[{case}]", value=found.low, unit="x")
+                yield Figure(name=f"ratio_{metric}_high[{case}]", value=found.high, unit="x")
+
+
+def _misses(cells: Sequence[CellRuns], case: str) -> Iterator[Figure]:
+    for metric in ("jct_mean_s", "makespan_s"):
+        count = sum(found.low > BOUND for _, _, found in judged(cells, metric))
+        yield Figure(name=f"cells_missed_{metric}{case}", value=count, unit="cells")
+
+
+def with_past(cells: Sequence[CellRuns]) -> list[CellRuns]:
+    """Those that were run on a cluster that knows its past, too."""
+    return [found for cell in cells if (found := cell.with_past()) is not None]
 
 
 def judged(cells: Sequence[CellRuns], metric: str) -> Iterator[tuple[CellRuns, str, Bounded]]:
@@ -112,7 +127,17 @@ def geometric(values: Sequence[float]) -> float:
 
 def page(cells: Sequence[CellRuns]) -> str:
     """The tables in Markdown."""
-    parts = (_head, _headlines, _gains, _cells, _both, class_table, _troubled, _ablations)
+    parts = (
+        _head,
+        _headlines,
+        _gains,
+        _cells,
+        _both,
+        _later,
+        class_table,
+        _troubled,
+        _ablations,
+    )
     return "\n".join(line for part in parts for line in part(cells)) + "\n"
 
 
@@ -173,11 +198,29 @@ def _cells(cells: Sequence[CellRuns]) -> Iterator[str]:
     yield "### Cell by cell, against the best length-blind baseline\n"
     yield "| cell | seeds | metric | best baseline | ratio | |"
     yield "|---|---|---|---|---|---|"
-    plain = [cell for cell in cells if not cell.is_troubled]
+    yield from _rows([cell for cell in cells if not cell.is_troubled])
+    yield ""
+
+
+def _rows(cells: Sequence[CellRuns]) -> Iterator[str]:
     for metric in ("jct_mean_s", "makespan_s"):
-        for cell, best, found in judged(plain, metric):
+        for cell, best, found in judged(cells, metric):
             seeds, told = cell.seeds_against(best), f"{_words(found)} | {_verdict(found)}"
             yield f"| {cell.name} | {seeds} | {metric} | {best} | {told} |"
+
+
+def _later(cells: Sequence[CellRuns]) -> Iterator[str]:
+    later = with_past(cells)
+    if not later:
+        return
+    yield "### Batches on a cluster that has run for long\n"
+    yield (
+        "The other jobs of the trace have ended there before: who learns lengths knows those, "
+        "ours and its rival alike.\n"
+    )
+    yield "| cell | seeds | metric | best baseline | ratio | |"
+    yield "|---|---|---|---|---|---|"
+    yield from _rows(later)
     yield ""
 
 
@@ -218,7 +261,8 @@ def _ablations(cells: Sequence[CellRuns]) -> Iterator[str]:
         f"| {cell.name} | {variant} | {_words(found)} |"
         for cell in cells
         for variant, runs in sorted(cell.by_variant.items())
-        if variant != OURS and any(run["is_ablation"] for run in runs.values())
+        if variant != OURS and not variant.endswith(PAST_KNOWN)
+        if any(run["is_ablation"] for run in runs.values())
         if (found := cell.against(variant, "jct_mean_s")) is not None
     ]
     if not rows:

@@ -13,6 +13,10 @@ from simulator.staging import KNOW_LENGTHS, RunOptions
 from simulator.world import Costs
 
 OURS = "dally"
+LEARNS = "gittins"
+"""In the name of a rival that learns lengths as ours does."""
+PAST_KNOWN = "[past known]"
+"""Ends the name of a variant on a cluster that has run the other jobs of the trace before."""
 JITTER = 0.05
 
 STUDY_KNOBS: Mapping[str, object] = {
@@ -39,6 +43,8 @@ class Variant:
     costs: Costs = Costs()  # noqa: RUF009 - frozen
     knobs: Mapping[str, object] = field(default_factory=dict)
     is_ablation: bool = False
+    knows_past: bool = False
+    """Whether the cluster has run the other jobs of the trace before, and knows their lengths."""
 
     @property
     def knows_lengths(self) -> bool:
@@ -115,3 +121,11 @@ def ablations() -> tuple[Variant, ...]:
         for each in (ours, Variant(name="las", policy="las", is_ablation=True)):
             made.append(replace(each, name=f"{each.policy}[restore={cost_s}s]", costs=costs))
     return tuple(made)
+
+
+def knowing_variants() -> tuple[Variant, ...]:
+    """Ours, and the rival that learns lengths as ours does, on a cluster that has run for long."""
+    return tuple(
+        Variant(name=f"{name}{PAST_KNOWN}", policy=name, is_ablation=True, knows_past=True)
+        for name in (OURS, "gittins-consolidated")
+    )

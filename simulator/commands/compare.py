@@ -52,6 +52,7 @@ def compare(
     policies: PolicyNames = "",
     variants: VariantTexts = None,
     settings: opts.Settings = None,
+    history: opts.History = None,
     baseline: Baseline = "",
     seeds: Annotated[int, typer.Option(min=1, help="So many seeds, from 0.")] = 3,
     load: Annotated[str, typer.Option(help="Loads, with commas; else the pace of the trace.")] = "",
@@ -94,6 +95,7 @@ def compare(
             costs=opts.costs_of(costs, start_up, restore, checkpoint_every),
             faults=opts.faults_of(node_mtbf, repair, slow_nodes, slow_factor),
             allocation=allocation,
+            history=opts.history_of(history),
             knobs=opts.knobs_of(settings or ()),
         )
         cluster = opts.cluster_of(topology, nodes=nodes, gpus_per_node=gpus_per_node, racks=racks)

@@ -17,6 +17,8 @@ from simulator.faults import FaultOptions
 from simulator.loading import Allocation
 from simulator.profiles import ProfileView
 from simulator.topology_file import Topology, plain_topology, read_topology
+from simulator.traces.formats import read_trace
+from simulator.traces.job import TraceJob
 from simulator.world import NO_COSTS, Costs
 
 
@@ -88,6 +90,14 @@ Settings = Annotated[
         help="A knob of the policy, as dallyd.yaml has it (repeat it for more).",
     ),
 ]
+History = Annotated[
+    Path | None,
+    typer.Option(
+        exists=True,
+        dir_okay=False,
+        help="Trace of jobs that have run before: policies know how long those took.",
+    ),
+]
 Seed = Annotated[int, typer.Option(help="The one number behind all chance.")]
 _COSTS = Costs()
 START_UP_S = _COSTS.start_up / SECOND
@@ -115,6 +125,11 @@ def knobs_of(settings: Iterable[str], *, option: str = "--set") -> Mapping[str, 
         raise OptionError(option, told)
     names = knob_fields()
     return {names[written]: getattr(knobs, names[written]) for written in values}
+
+
+def history_of(trace: Path | None) -> tuple[TraceJob, ...]:
+    """The jobs that have run before. Raises TraceError."""
+    return () if trace is None else read_trace(trace).jobs
 
 
 def network_of(switch: Switch, congestion: float, jitter: float) -> NetworkOptions | None:

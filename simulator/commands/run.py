@@ -32,6 +32,7 @@ def run(
     racks: opts.Racks = 1,
     policy: Annotated[str, typer.Option(help=f"One of {', '.join(sorted(POLICIES))}.")],
     settings: opts.Settings = None,
+    history: opts.History = None,
     seed: opts.Seed = 0,
     network: opts.NetworkSwitch = opts.Switch.ON,
     congestion: opts.Congestion = 1.0,
@@ -63,6 +64,7 @@ def run(
             costs=opts.costs_of(costs, start_up, restore, checkpoint_every),
             faults=opts.faults_of(node_mtbf, repair, slow_nodes, slow_factor),
             allocation=allocation,
+            history=opts.history_of(history),
             knobs=opts.knobs_of(settings or ()),
         )
         stage = staged(recorded, cluster, options)

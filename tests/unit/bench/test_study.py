@@ -22,7 +22,7 @@ from bench.study.plotting import plot
 from bench.study.reading import BrokenRunError, CellRuns, cells_of, stored_runs
 from bench.study.running import file_of, missing, other_size, run_all
 from bench.study.telling import figures, page
-from bench.study.variants import OURS, SUSPENDING, ablations, variants
+from bench.study.variants import OURS, PAST_KNOWN, SUSPENDING, ablations, variants
 from scheduler.domain.instants import SECOND, Duration, Instant
 from simulator.replay import replay
 from simulator.staging import staged
@@ -92,6 +92,68 @@ def test_variants_of_ours_are_no_baseline_but_the_two_extremes_are() -> None:
     assert cell.baselines() == ["dally-nowait"]
 
 
+def test_with_a_past_those_that_learn_know_it_and_the_others_stay_as_they_are() -> None:
+    cell = a_cell(
+        {
+            OURS: [9, 9],
+            f"{OURS}{PAST_KNOWN}": [4, 4],
+            "gittins-consolidated": [9, 9],
+            f"gittins-consolidated{PAST_KNOWN}": [8, 8],
+            "gittins-nowait": [1, 1],
+            "dally-consolidated": [1, 1],
+            "las": [6, 5],
+        },
+        pace="batch",
+    )
+    ablated = {
+        name: {
+            seed: {**run, "is_ablation": name.endswith(PAST_KNOWN)} for seed, run in runs_.items()
+        }
+        for name, runs_ in cell.by_variant.items()
+    }
+    cell = CellRuns(cell.key, ablated)
+    # Without it nothing changes: what knows the past is no baseline there.
+    assert cell.best_baseline("jct_mean_s") == "dally-consolidated"
+    later = cell.with_past()
+    assert later is not None
+    assert later.name == "trace, batch with a past, congestion 4"
+    assert later.is_batch
+    assert later.baselines() == ["gittins-consolidated", "las"]
+    assert later.best_baseline("jct_mean_s") == "las"
+    found = later.against("las", "jct_mean_s")
+    assert found is not None
+    assert found.value == pytest.approx(4 / 5)
+    told = page([cell])
+    assert "### Batches on a cluster that has run for long" in told
+    assert "| trace, batch with a past, congestion 4 | 2 | jct_mean_s | las | 0.800" in told
+    assert PAST_KNOWN not in told
+    missed = {figure.name: figure.value for figure in figures([cell]) if "missed" in figure.name}
+    assert missed["cells_missed_jct_mean_s"] == 1
+    assert missed["cells_missed_jct_mean_s[with a past]"] == 0
+
+
+def test_a_cell_that_was_not_run_with_a_past_has_none() -> None:
+    cell = a_cell({OURS: [2, 2], "las": [2, 2]}, pace="batch")
+    assert cell.with_past() is None
+    assert "run for long" not in page([cell])
+
+
+def test_the_past_of_a_batch_is_the_rest_of_its_trace(tmp_path: Path, data_dir: Path) -> None:
+    size = Size(seeds=1, jobs=200, batch_jobs=100, squares=1, traces=("muri",))
+    size = replace(size, chapters=(Chapter.CELLS, Chapter.PAST), policies=(OURS,), paces=("batch",))
+    planned = list(runs(size))
+    assert {run.variant.name for run in planned} == {
+        OURS,
+        f"{OURS}{PAST_KNOWN}",
+        f"gittins-consolidated{PAST_KNOWN}",
+    }
+    assert {run.cell.load for run in planned} == {None}
+    list(run_all(planned, tmp_path, data_dir, processes=1))
+    jct = {run["variant"]: run["jct_mean_s"] for run in stored_runs(tmp_path)}
+    assert jct[OURS] != jct[f"{OURS}{PAST_KNOWN}"]
+    assert {run["jobs"] for run in stored_runs(tmp_path)} == {100}
+
+
 def test_seeds_that_ours_has_not_run_do_not_count() -> None:
     cell = a_cell({OURS: [1, 1], "las": [2, 2, 7, 7]})
     assert cell.values("las", "jct_mean_s", odd=True) == [2]
@@ -133,6 +195,7 @@ def test_every_part_of_the_study_can_be_run_alone() -> None:
         assert (len(parts) > len(COMPANIONS)) is (chapter is Chapter.ABLATIONS)
         assert (parts == set(COMPANIONS)) is (chapter is Chapter.COMPANIONS)
         assert any(run.cell.trouble for run in alone) is (chapter is Chapter.TROUBLE)
+        assert any(run.variant.knows_past for run in alone) is (chapter is Chapter.PAST)
 
 
 def test_every_ablation_differs_from_ours_in_one_thing() -> None:

@@ -60,6 +60,26 @@ def test_a_knob_that_is_set_is_the_one_that_decides(trace: Path) -> None:
     assert both["knobs"] == {"fixedTimer": "1h", "timers": "fixed"}
 
 
+def test_who_learns_lengths_knows_those_of_the_jobs_before(trace: Path, tmp_path: Path) -> None:
+    before = tmp_path / "before.csv"
+    before.write_text(TRACE)
+
+    def jct(policy: str, *options: str) -> tuple[object, object]:
+        cluster = ["--nodes", "2", "--gpus-per-node", "4"]
+        told = CliRunner().invoke(
+            app, ["run", str(trace), *cluster, "--policy", policy, "--json", *OFF, *options]
+        )
+        assert told.exit_code == 0, told.output
+        facts = json.loads(told.output)
+        return facts["jct_mean_s"], facts["history"]
+
+    learning, blind = "gittins-nowait", "las"
+    assert jct(learning)[1] == 0
+    assert jct(learning, "--history", str(before))[1] == 40
+    assert jct(learning, "--history", str(before))[0] != jct(learning)[0]
+    assert jct(blind, "--history", str(before))[0] == jct(blind)[0]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
