@@ -31,6 +31,8 @@ from simulator.profiles import ProfileView
 from simulator.staging import RunOptions
 from simulator.traces.formats import first_jobs, read_trace
 
+Processes = Annotated[int | None, typer.Option(min=1, help="Runs at once; else one per core.")]
+
 COLUMNS = (
     ("mean JCT s", "jct_mean_s"),
     ("p99 JCT s", "jct_p99_s"),
@@ -72,9 +74,7 @@ def compare(
     slow_nodes: opts.SlowNodes = 0.0,
     slow_factor: opts.SlowFactor = opts.SLOW_FACTOR,
     allocation: opts.AllocationName = Allocation.BEST_FIT,
-    processes: Annotated[
-        int | None, typer.Option(min=1, help="Runs at once; else one per core.")
-    ] = None,
+    processes: Processes = None,
     out: Annotated[
         Path | None, typer.Option(file_okay=False, help="Folder for a folder of each run.")
     ] = None,
@@ -87,7 +87,7 @@ def compare(
         compared = chosen_variants(policies, variants or ())
         against = baseline_of(compared, baseline)
         cells = _cells(compared, seeds=seeds, load=load, congestion=congestion)
-        recorded = read_trace(trace, chosen_format(trace, format))
+        recorded = first_jobs(read_trace(trace, chosen_format(trace, format)), jobs)
         options = RunOptions(
             policy=against.policy,
             network=opts.network_of(network, 1.0, jitter),
@@ -99,9 +99,7 @@ def compare(
             knobs=opts.knobs_of(settings or ()),
         )
         cluster = opts.cluster_of(topology, nodes=nodes, gpus_per_node=gpus_per_node, racks=racks)
-        comparison = Comparison(
-            trace=first_jobs(recorded, jobs), topology=cluster, options=options, out=out
-        )
+        comparison = Comparison(trace=recorded, topology=cluster, options=options, out=out)
         _show(_watched(comparison, cells, processes), against.name, as_json=as_json)
 
 

@@ -109,7 +109,7 @@ def test_where_the_order_stops_gangs_an_early_end_within_the_quantum_is_no_reaso
 
     def keys(**knobs: object) -> list[tuple[float | int | str, ...]]:
         snapshot = replace(
-            a_snapshot(now=at(7200), knobs=PolicyKnobs(order=JobOrder.GITTINS, **knobs)),  # type: ignore[arg-type]
+            a_snapshot(now=at(7200), knobs=PolicyKnobs(order=JobOrder.GITTINS, **knobs)),  # type: ignore[arg-type]  # fields of PolicyKnobs
             past_jobs=past,
         )
         order_ = SensitiveOrder(snapshot)
@@ -141,7 +141,7 @@ def test_places_are_given_anew_when_a_knob_of_the_quantum_changes(
 ) -> None:
     knobs = PolicyKnobs(order=JobOrder.GITTINS, order_stops=True)
     snapshot = replace(a_snapshot(now=at(7200), knobs=knobs), past_jobs=ends(*[60.0] * 12))
-    other = replace(snapshot, knobs=replace(knobs, **changed))  # type: ignore[arg-type]
+    other = replace(snapshot, knobs=replace(knobs, **changed))  # type: ignore[arg-type]  # its fields
     assert SensitiveOrder(snapshot).version != SensitiveOrder(other).version
 
 
