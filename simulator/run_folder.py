@@ -109,13 +109,16 @@ class StoredRun:
     def policy(self) -> str:
         """Its policy, and the knobs that were set."""
         knobs = self.facts.get("knobs", {})
-        assert isinstance(knobs, dict)
-        return ", ".join([str(self.facts["policy"]), *(f"{name}={knobs[name]}" for name in knobs)])
+        assert isinstance(knobs, dict), "read_run has looked"
+        settings = (f"{name}={_as_typed(value)}" for name, value in knobs.items())
+        return ", ".join([str(self.facts["policy"]), *settings])
 
     @property
     def variant(self) -> str:
-        """What `compare` called it; of a run by itself, its policy."""
-        return str(self.facts.get("variant", self.policy))
+        """What `compare` called it; of a run by itself, or of a policy as it is, its policy."""
+        name = self.facts.get("variant", self.facts["policy"])
+        # By the name alone, runs with other knobs for all (--set) would be seeds of one policy.
+        return self.policy if name == self.facts["policy"] else str(name)
 
     def fact(self, name: str) -> float:
         """A metric or option that is a number."""
@@ -137,7 +140,7 @@ def read_run(folder: Path) -> StoredRun:
     try:
         return StoredRun(
             folder=folder,
-            facts=json.loads((folder / "run.json").read_text(encoding="utf-8")),
+            facts=_facts(folder / "run.json"),
             jobs=tuple(JobOutcome(**line) for line in _lines(folder / "jobs.jsonl")),
             timeline=Timeline(**json.loads((folder / "timeline.json").read_text(encoding="utf-8"))),
             timers=tuple(FrozenTimer(**line) for line in _lines(folder / "timers.jsonl")),
@@ -151,6 +154,17 @@ def run_folders(folder: Path) -> list[Path]:
     if (folder / "run.json").exists():
         return [folder]
     return sorted(path.parent for path in folder.glob("*/run.json"))
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(facts, dict) or not isinstance(facts.get("knobs", {}), dict):
+        raise TypeError(f"{path.name}: it and its knobs must be objects")
+    return facts
+
+
+def _as_typed(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

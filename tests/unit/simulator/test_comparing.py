@@ -94,7 +94,7 @@ def test_variants_of_a_policy_run_with_their_own_knobs(trace: Path, tmp_path: Pa
     told("report", str(out), "--out", str(page))
     assert all(name in page.read_text() for name in ("patient", "hasty"))
     shown = told("explain", str(out / "patient-load-recorded-congestion-8-seed-0"), "j00000012")
-    assert "dally, orderStops=True, timers=infinite" in " ".join(shown.split())
+    assert "dally, orderStops=true, timers=infinite" in " ".join(shown.split())
 
 
 def test_a_variant_with_the_knobs_of_a_policy_does_what_that_policy_does(trace: Path) -> None:
@@ -108,7 +108,9 @@ def test_a_variant_with_the_knobs_of_a_policy_does_what_that_policy_does(trace: 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        pytest.param(["--policies", "nowait,fast"], "no policy named 'fast'", id="unknown policy"),
+        pytest.param(
+            ["--policies", "nowait,fast"], "--policies: no policy named 'fast'", id="unknown policy"
+        ),
         pytest.param(["--policies", "fifo,fifo"], "not a list of different names", id="twice one"),
         pytest.param(["--policies", "fifo", "--load", "0,1"], "numbers above 0", id="no load"),
         pytest.param(["--policies", "fifo", "--baseline", "las"], "not among", id="baseline"),
@@ -116,7 +118,9 @@ def test_a_variant_with_the_knobs_of_a_policy_does_what_that_policy_does(trace: 
         pytest.param(["--variant", "dally"], "is not NAME=POLICY,", id="a variant of nothing"),
         pytest.param(["--variant", "=dally"], "is not NAME=POLICY,", id="no name"),
         pytest.param(["--variant", "a/b=dally"], "a name has letters", id="a path for a name"),
-        pytest.param(["--variant", "x=fast"], "no policy named 'fast'", id="of no policy"),
+        pytest.param(
+            ["--variant", "x=fast"], "--variant x: no policy named 'fast'", id="of no policy"
+        ),
         pytest.param(
             ["--variant", "x=dally,waitMx=1h"],
             "--variant x: waitMx: there is no such knob; did you mean waitMax?",
@@ -185,6 +189,30 @@ def test_the_same_runs_give_the_same_page(trace: Path, tmp_path: Path) -> None:
     for page in pages:
         told("report", str(out), "--out", str(page))
     assert pages[0].read_bytes() == pages[1].read_bytes()
+
+
+def test_runs_of_a_policy_with_other_knobs_for_all_are_no_seeds_of_one(
+    trace: Path, tmp_path: Path
+) -> None:
+    runs, page = tmp_path / "runs", tmp_path / "page.html"
+    cluster = ["--nodes", "2", "--gpus-per-node", "8", "--policies", "dally", "--seeds", "1"]
+    for name, options in (("plain", []), ("stops", ["--set", "orderStops=true"])):
+        out = ["--out", str(runs / name)]
+        told = CliRunner().invoke(app, ["compare", str(trace), *cluster, *options, *out])
+        assert told.exit_code == 0, told.output
+    folders = [str(runs / name) for name in ("plain", "stops")]
+    told = CliRunner().invoke(app, ["report", *folders, "--out", str(page)])
+    assert told.exit_code == 0, told.output
+    assert ", 1 seed<" in page.read_text()
+    assert "dally, orderStops=true" in page.read_text()
+
+
+@pytest.mark.parametrize("facts", ['{"policy": "fifo", "knobs": [1]}', '{"knobs": null}', "[]"])
+def test_a_folder_whose_options_are_none_is_refused(facts: str, tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(facts)
+    told = CliRunner().invoke(app, ["explain", str(tmp_path), "j1"])
+    assert told.exit_code == 2
+    assert "must be objects" in told.output
 
 
 def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
