@@ -139,11 +139,11 @@ def _end_of(job: TraceJob) -> JobEnd:
     )
 
 
-def check_policy(name: str) -> None:
+def check_policy(name: str, *, option: str = "--policy") -> None:
     """Raises OptionError if there is no policy of that name."""
     if name not in POLICIES:
         known = ", ".join(sorted(POLICIES))
-        raise OptionError("--policy", f"no policy named {name!r}; there are {known}")
+        raise OptionError(option, f"no policy named {name!r}; there are {known}")
 
 
 def _check(options: RunOptions) -> None:

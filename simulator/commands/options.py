@@ -118,7 +118,7 @@ def knobs_of(settings: Iterable[str], *, option: str = "--set") -> Mapping[str, 
     except AssignmentError as error:
         raise OptionError(option, str(error)) from error
     if "policy" in values:
-        raise OptionError(option, "says no policy: that has an option of its own")
+        raise OptionError(option, "policy is no knob here: name it where the policy is named")
     knobs, problems = read_knobs(values, PolicyKnobs())
     if problems:
         told = "; ".join(f"{problem.name}: {problem.detail}" for problem in problems)

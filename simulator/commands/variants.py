@@ -31,11 +31,11 @@ Baseline = Annotated[
 def chosen_variants(policies: str, more: Sequence[str]) -> list[Variant]:
     """All that are compared, in the order in which they are named. Raises OptionError."""
     found = [Variant(name=name, policy=name) for name in _names_of(policies)]
+    for each in found:
+        check_policy(each.policy, option="--policies")
     found += [_variant(text) for text in more]
     if not found:
         raise OptionError("--policies", "name some, or a --variant")
-    for each in found:
-        check_policy(each.policy)
     names = [each.name for each in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -64,6 +64,7 @@ def _variant(text: str) -> Variant:
     if not (VARIANT_NAME.fullmatch(name) and policy):
         detail = f"{text!r} is not NAME=POLICY,KNOB=VALUE,...; a name has letters, digits, -, _, ."
         raise OptionError("--variant", detail)
+    check_policy(policy, option=f"--variant {name}")
     return Variant(
         name=name, policy=policy, knobs=opts.knobs_of(settings, option=f"--variant {name}")
     )

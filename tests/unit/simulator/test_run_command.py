@@ -101,7 +101,7 @@ def test_who_learns_lengths_knows_those_of_the_jobs_before(trace: Path, tmp_path
         ),
         pytest.param(
             ["--nodes", "1", "--gpus-per-node", "8", "--policy", "fifo", "--set", "policy=las"],
-            "--set: says no policy: that has an option of its own",
+            "--set: policy is no knob here: name it where the policy is named",
             id="the policy as a knob",
         ),
         pytest.param(
