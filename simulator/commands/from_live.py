@@ -13,6 +13,7 @@ from scheduler.domain.codec import DecodeError, from_json
 from scheduler.domain.forecast import Prediction, WhatIf
 from scheduler.domain.instants import SECOND, Instant
 from scheduler.domain.snapshot import Snapshot
+from scheduler.knob_settings import knob_fields
 from simulator.commands import options as opts
 from simulator.commands.failing import told_as_errors
 from simulator.commands.showing import console
@@ -48,7 +49,9 @@ def from_live(
         state = _read(snapshot)
         if more_nodes and not state.nodes:
             raise OptionError("--more-nodes", "the cluster has no node that they could be like")
-        knobs = replace(state.knobs, **opts.knobs_of(settings or ()))  # type: ignore[arg-type]  # read by name
+        said = opts.knobs_of(settings or ())
+        _tell_overruled(state, said)
+        knobs = replace(state.knobs, **said)  # type: ignore[arg-type]  # read by name
         what_if = WhatIf(knobs=knobs, policy=policy, nodes_more=more_nodes)
         predictions = forecast(state, what_if=what_if)
     if as_json:
@@ -68,6 +71,15 @@ def from_live(
             str(prediction.length_from),
         )
     console().print(table)
+
+
+def _tell_overruled(state: Snapshot, said: Mapping[str, object]) -> None:
+    """A queue's own knob stays: whoever sets one for the cluster should know."""
+    for name, queue in sorted(state.queues.items()):
+        kept = said.keys() & {*queue.knobs.seeded, *queue.knobs.changed}
+        own = [written for written, field in knob_fields().items() if field in kept]
+        if own:
+            typer.echo(f"note: queue {name} keeps its own {', '.join(own)}", err=True)
 
 
 def _read(path: Path) -> Snapshot:

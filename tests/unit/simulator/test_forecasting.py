@@ -17,8 +17,10 @@ from scheduler.domain.history import PastJobs
 from scheduler.domain.ids import JobId, QueueName
 from scheduler.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant, after
 from scheduler.domain.job import AttemptPhase, JobPhase, Outcome, StopCause
+from scheduler.domain.knob_sheet import KnobSheet
 from scheduler.domain.knobs import PolicyKnobs
 from scheduler.domain.links import FabricPlan
+from scheduler.domain.queue import DEFAULT_QUEUE, Queue
 from scheduler.domain.snapshot import Snapshot
 from scheduler.domain.step_times import LearnedStepTimes
 from scheduler.domain.topology import topology_tree
@@ -240,6 +242,19 @@ def test_a_knob_may_be_another_than_the_live_one(tmp_path: Path) -> None:
     wrong = CliRunner().invoke(app, ["from-live", str(file), "--set", "residualDefault=90"])
     assert wrong.exit_code == 2
     assert "--set: residualDefault: must be a time with its unit" in wrong.stderr
+
+
+def test_a_queue_that_keeps_its_own_knob_is_told_of(tmp_path: Path) -> None:
+    own = Queue(name=DEFAULT_QUEUE, knobs=KnobSheet(changed={"wait_max": "3600000000"}))
+    file = tmp_path / "live.json"
+    file.write_text(to_json(replace(a_busy_cluster(), queues={own.name: own})))
+    for setting, told in (
+        ("waitMax=2h", "note: queue default keeps its own waitMax\n"),
+        ("timers=zero", ""),
+    ):
+        found = CliRunner().invoke(app, ["from-live", str(file), "--set", setting, "--json"])
+        assert found.exit_code == 0, found.output
+        assert found.stderr == told
 
 
 @pytest.mark.parametrize(
