@@ -11,9 +11,6 @@ which has come to class k ends before class m to the service it is expected to t
 
     index(k) = max over m of (1 - S(m) / S(k)) / sum for j in k..m-1 of S'(j) / S(k) x width(j)
 
-Of a job that waits only horizons count up to which it would be left running (its quantum): one that
-is stopped sooner is not to be had.
-
 S(k) is the Kaplan-Meier estimate of reaching class k, from the service of jobs that have ended
 (observed), of live ones (censored: they will need more than they have had), and of two supposed
 jobs of a heavy tail, which speak where nothing else is known: of those that come far, half come
@@ -29,7 +26,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from scheduler.domain.instants import SECOND, Duration
 
@@ -93,31 +90,17 @@ PARTS = 8
 class GittinsTable:
     """The index of each class; made by `learned`."""
 
-    best: tuple[tuple[float, ...], ...]
-    """By class, up to the next one after the last in which a job has ended, and by how many classes
-    further the horizon lies at least. Beyond, each class has half of what the one before has: of a
-    heavy tail ends grow rarer as 1 / service."""
+    indices: tuple[float, ...]
+    """By class, up to the next one after the last in which a job has ended; beyond, each has half
+    of that of the class before: of a heavy tail ends grow rarer as 1 / service."""
     ends: int
     """Jobs it was learned from."""
 
-    @property
-    def indices(self) -> tuple[float, ...]:
-        """Of each class, with all horizons."""
-        return tuple(of_class[0] for of_class in self.best)
-
-    def index_of(self, service: ServiceTime, *, commits: ServiceTime = 0) -> float:
-        """The index of the class of a job with that service; larger goes first.
-
-        `commits`: what it is given at least if it is chosen. Horizons before that do not count: it
-        can not be stopped there.
-        """
+    def index_of(self, service: ServiceTime) -> float:
+        """The index of the class of a job with that service; larger goes first."""
         number = GITTINS_CLASSES.class_of(service)
-        beyond = number - len(self.best) + 1
-        if beyond > 0:
-            return self.best[-1][0] / float(2**beyond)
-        of_class = self.best[number]
-        further = GITTINS_CLASSES.class_of(service + commits) - number if commits else 0
-        return of_class[min(further, len(of_class) - 1)]
+        beyond = number - len(self.indices) + 1
+        return self.indices[number] if beyond <= 0 else self.indices[-1] / 2**beyond
 
 
 def learned(
@@ -130,8 +113,8 @@ def learned(
     # Beyond the next one after the last in which a job has ended, live ones tell too little.
     classes = GITTINS_CLASSES.class_of(max(ends)) + 2
     survivals = _survivals(_counts(ends, classes), _counts(censored, classes))
-    best = tuple(_best(number, survivals) for number in range(classes))
-    return GittinsTable(best, len(ends))
+    indices = tuple(_index(number, survivals) for number in range(classes))
+    return GittinsTable(indices, len(ends))
 
 
 @lru_cache(maxsize=8)
@@ -170,9 +153,8 @@ def _survivals(ends: Sequence[int], censored: Sequence[int]) -> list[float]:
     return survivals
 
 
-def _best(number: int, survivals: Sequence[float]) -> tuple[float, ...]:
-    """The Gittins index of class `number`, in ends per GPU-second: of all horizons, then of those
-    that lie one class further at least, and so on.
+def _index(number: int, survivals: Sequence[float]) -> float:
+    """The Gittins index of class `number`, in ends per GPU-second.
 
     Horizons are bounds of classes: among more of them, the best one would often be best by chance.
     """
@@ -180,12 +162,12 @@ def _best(number: int, survivals: Sequence[float]) -> tuple[float, ...]:
     reached = survivals[first]
     if not reached:
         # Services so large that the supposed jobs are lost to rounding.
-        return (0.0,)
+        return 0.0
     bounds = (0, *_parts(len(survivals) // PARTS))
-    ratios, service = [], 0.0
+    best, service = 0.0, 0.0
     for each in range(first, len(survivals) - 1):
         width_s = (bounds[each + 1] - bounds[each]) / SECOND
         service += (survivals[each] + survivals[each + 1]) / 2 / reached * width_s
         if (each + 1) % PARTS == 0:
-            ratios.append((1 - survivals[each + 1] / reached) / service)
-    return tuple(reversed(list(accumulate(reversed(ratios), max))))
+            best = max(best, (1 - survivals[each + 1] / reached) / service)
+    return best

@@ -120,32 +120,16 @@ class SensitiveOrder:
         order = self._knobs.order
         if order == JobOrder.GITTINS:
             past = self._snapshot.past_jobs.version if self.is_learned else None
-            return (order, past, self._knobs.ends_min, self._commitment)
+            return (order, past, self._knobs.ends_min)
         if order == JobOrder.LAS:
             return (order,)
         # What computing should come to of a step is another with other nodes.
         grain = self._snapshot.now // GRAIN if order == JobOrder.N2 else None
         return (order, self._snapshot.step_times, grain)
 
-    @property
-    def _commitment(self) -> Hashable:
-        """The knobs by which a choice commits the cluster."""
-        knobs = self._knobs
-        return knobs.order_stops and (
-            knobs.quantum_restarts,
-            knobs.quantum_checkpoints,
-            knobs.restart_cost,
-            knobs.checkpoint_interval,
-        )
-
-    def _commits(self, job: Job) -> ServiceTime:
-        """What a waiting job is given at least if it starts, where the order may stop it later: an
-        early end that lies before its quantum ends is nothing to stop others for."""
-        return job.spec.gpus * quantum(job.spec, self._knobs) if self._knobs.order_stops else 0
-
     def key(self, job: Job) -> Key:
         """Place of a waiting job; smaller goes first."""
-        place, *others = self.standing(job, job.ran_for, commits=self._commits(job))
+        place, *others = self.standing(job, job.ran_for)
         if self.is_learned and job.ran_for:
             place *= BEGUN
         return (-job.priority, place, *others, job.submitted_at, job.id)
@@ -167,14 +151,12 @@ class SensitiveOrder:
         place, *others = self.standing(gang.job, gang.run_time(self._snapshot.now))
         return (RUNS * place if self.is_learned else place, *others)
 
-    def standing(
-        self, job: Job, ran_for: Duration, *, commits: ServiceTime = 0
-    ) -> tuple[float | int, ...]:
-        """What the order goes by after the priority, if a choice of it is one for so much more."""
+    def standing(self, job: Job, ran_for: Duration) -> tuple[float | int, ...]:
+        """What the order goes by after the priority."""
         service = job.spec.gpus * ran_for
         match self._knobs.order:
             case JobOrder.GITTINS | JobOrder.LAS:
-                return self._by_service(job, service, commits)
+                return self._by_service(job, service)
             case JobOrder.N1:
                 return (self._compute_share(job, ran_for),)
             case JobOrder.N2:
@@ -185,13 +167,11 @@ class SensitiveOrder:
             case JobOrder.N4:
                 return (LAS_CLASSES.class_of(round(service * self._last_share(job))),)
 
-    def _by_service(
-        self, job: Job, service: ServiceTime, commits: ServiceTime
-    ) -> tuple[float | int, ...]:
+    def _by_service(self, job: Job, service: ServiceTime) -> tuple[float | int, ...]:
         table = None if self._tables is None else self._tables.of(job.spec.queue)
         if table is None:
             return (LAS_CLASSES.class_of(service),)
-        return (-table.index_of(service, commits=commits), GITTINS_CLASSES.class_of(service))
+        return (-table.index_of(service), GITTINS_CLASSES.class_of(service))
 
     def _compute_share(self, job: Job, over: Duration) -> float:
         """(time computed + q0 x prior) / (time + q0): the prior counts as much as one quantum."""

@@ -200,32 +200,3 @@ def test_an_index_is_a_number_whatever_jobs_have_had(ended: list[int], live: lis
     assert found is not None
     assert all(0.0 <= index < 1.0 for index in found.indices)
     assert all(found.index_of(service) >= found.index_of(4 * 10**30) for service in live)
-
-
-def test_horizons_before_the_end_of_what_it_is_given_do_not_count() -> None:
-    """One in ten ends within a minute, the others at about 8000 GPU-seconds. For who may be stopped
-    at any time the first minute is worth a try; for who will run for an hour it is not."""
-    found = table([50.0] * 10 + [8_100.0] * 90)
-    at_any_time = found.index_of(0)
-    for_an_hour = found.index_of(0, commits=3_600 * SECOND)
-    assert at_any_time == pytest.approx(0.1 / 64, rel=0.2)
-    assert for_an_hour == pytest.approx(1 / (0.1 * 50 + 0.9 * 8_100), rel=0.1)
-    # A job that is past the first minute may as well run on to the end.
-    far = found.index_of(4_100 * SECOND)
-    assert found.index_of(4_100 * SECOND, commits=600 * SECOND) == far
-
-
-@given(
-    ended=st.lists(st.integers(0, 10**9), min_size=1, max_size=20),
-    service=st.integers(0, 10**10),
-    commits=st.lists(st.integers(0, 10**10), min_size=2, max_size=5),
-)
-def test_the_longer_a_choice_commits_the_less_it_promises(
-    ended: list[int], service: int, commits: list[int]
-) -> None:
-    found = table([float(each) for each in ended])
-    at_least = [
-        found.index_of(service * SECOND, commits=each * SECOND) for each in (0, *sorted(commits))
-    ]
-    assert at_least == sorted(at_least, reverse=True)
-    assert at_least[-1] > 0

@@ -101,50 +101,6 @@ def test_who_has_begun_goes_on_unless_a_new_job_is_far_more_likely_to_end_soon(
     assert order(JobOrder.GITTINS, new, begun, past_jobs=heavy)[0] == first
 
 
-def test_where_the_order_stops_gangs_an_early_end_within_the_quantum_is_no_reason_to() -> None:
-    """One in eight ends within a minute, the others after two hours. The quantum is 20 minutes: to
-    stop a gang that has run for long so that a new one may be over in a minute does not pay."""
-    past = ends(*[40.0] * 10, *[7_200.0] * 70)
-    new, begun = ran("new", 0), ran("begun", 4_500)
-
-    def keys(**knobs: object) -> list[tuple[float | int | str, ...]]:
-        snapshot = replace(
-            a_snapshot(now=at(7200), knobs=PolicyKnobs(order=JobOrder.GITTINS, **knobs)),  # type: ignore[arg-type]  # fields of PolicyKnobs
-            past_jobs=past,
-        )
-        order_ = SensitiveOrder(snapshot)
-        return [order_.key(new), order_.key(begun)]
-
-    minutes = {"checkpoint_interval": Duration(600 * SECOND)}
-    new_key, begun_key = keys(order_stops=True, **minutes)
-    assert begun_key < new_key
-    # Where stops cost nothing, or the order stops nobody, the first minute counts.
-    free = {"quantum_restarts": 0.0, "quantum_checkpoints": 0.0}
-    for knobs in ({"order_stops": True, **free}, {"order_stops": False, **minutes}):
-        new_key, begun_key = keys(**knobs)
-        assert new_key < begun_key, knobs
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"order_stops": False},
-        {"quantum_restarts": 1.0},
-        {"quantum_checkpoints": 1.0},
-        {"restart_cost": Duration(SECOND)},
-        {"checkpoint_interval": Duration(SECOND)},
-    ],
-    ids=str,
-)
-def test_places_are_given_anew_when_a_knob_of_the_quantum_changes(
-    changed: Mapping[str, object],
-) -> None:
-    knobs = PolicyKnobs(order=JobOrder.GITTINS, order_stops=True)
-    snapshot = replace(a_snapshot(now=at(7200), knobs=knobs), past_jobs=ends(*[60.0] * 12))
-    other = replace(snapshot, knobs=replace(knobs, **changed))  # type: ignore[arg-type]  # its fields
-    assert SensitiveOrder(snapshot).version != SensitiveOrder(other).version
-
-
 def test_the_lengths_of_a_queue_order_its_own_jobs_and_those_of_all_the_others() -> None:
     past = ends(*[100.0] * 6, *[90_000.0] * 60)
     short = QueueName("short")
